@@ -41,7 +41,7 @@ pub struct Janitor {
     unreadable: Unreadable,
 }
 
-/// Messages to the janitor. The number is that of the machine.
+/// Messages to the janitor. The number identifies the machine.
 pub enum JanitorMsg {
     /// The term is active again.
     Resume,

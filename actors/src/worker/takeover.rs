@@ -5,7 +5,7 @@
 //! decide again. A lost connection interrupts the takeover. It is repeated from the start, and recognises the attempts
 //! that were moved before, whether the reply came or not.
 //!
-//! Limits: `WINDOW` attempts at a time. The number of attempts is at most that of the worker's slots, and for each kind at most
+//! Limits: `WINDOW` attempts at a time. The number of attempts is at most the number of the worker's slots, and for each kind at most
 //! its concurrency limit, because each attempt is attached to a handler immediately.
 
 use std::collections::BTreeMap;

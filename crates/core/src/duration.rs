@@ -149,7 +149,7 @@ pub mod text {
     /// Writes the text.
     ///
     /// # Errors
-    /// Those of the serializer.
+    /// The errors of the serializer.
     pub fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
         DurationText(*duration).serialize(serializer)
     }
@@ -170,7 +170,7 @@ pub mod optional_text {
     /// Writes the text.
     ///
     /// # Errors
-    /// Those of the serializer.
+    /// The errors of the serializer.
     pub fn serialize<S: Serializer>(duration: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
         duration.map(DurationText).serialize(serializer)
     }

@@ -176,7 +176,7 @@ pub struct Metric {
 }
 
 /// A row is `NAME = "bellwether_name", Type(Unit), labels, "Help.";`. The default unit of a counter or gauge is a
-/// count, that of a histogram is seconds, because its buckets are.
+/// count. The unit of a histogram is seconds, because its buckets are in seconds.
 macro_rules! metrics {
     ($($const:ident = $name:literal, $kind:ident $(($unit:ident))?, $labels:expr, $help:literal;)*) => {
         $(#[doc = $help] pub const $const: &str = $name;)*

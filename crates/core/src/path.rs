@@ -49,7 +49,7 @@ pub const PLACEMENT: &str = "/config/placement";
 /// Parent of the paused kinds.
 pub const PAUSES: &str = "/pauses";
 /// Parent of the schedules. Its version grows with every removal, so that the version of a removed schedule cannot be
-/// mistaken for that of a later schedule with the same name.
+/// mistaken for the version of a later schedule with the same name.
 pub const SCHEDULES: &str = "/schedules";
 /// Parent of jobs whose stored bytes could not be read.
 pub const QUARANTINE: &str = "/quarantine";

@@ -30,7 +30,7 @@ pub struct Retention {
     pub cancelled: Duration,
     /// For dead jobs, which an operator may want to inspect or retry. Default 30 days.
     pub dead: Duration,
-    /// Most records of terminal jobs in the namespace, without those of the last minute; above it, the jobs that ended first
+    /// Most records of terminal jobs in the namespace, not counting records of the last minute; above it, the jobs that ended first
     /// are removed. Default 640,000: less than 1 GB in each server.
     pub records: u32,
 }

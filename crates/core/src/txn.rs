@@ -228,7 +228,7 @@ pub fn submit(job: &JobId, record: &JobRecord, index: u32) -> Vec<Op> {
     ops
 }
 
-/// The entry of an open job that is not assigned, ready or in its minute. `version` is that of the record after the
+/// The entry of an open job that is not assigned, ready or in its minute. `version` is the version of the record after the
 /// transaction.
 fn wait(job: &JobId, record: &JobRecord, version: i32) -> Op {
     let entry = record.entry(version);

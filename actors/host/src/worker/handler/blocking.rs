@@ -27,7 +27,7 @@ impl RunContext {
     /// continues in the caller. Without a worker, the code runs on the caller's thread.
     ///
     /// # Errors
-    /// Those of the code, or an error if the attempt was over before the code began.
+    /// The errors of the code, or an error if the attempt was over before the code began.
     ///
     /// # Cancellation
     /// If the future is dropped while the code waits for a thread, the code never begins. Code that has begun keeps the

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The assigner reports expired jobs ([`assigner`](super::assigner)). The end is written into the job's record, so the
-//! record is read first. The transaction is that of a cancel, behind the epoch check: it deletes the entry, so
+//! record is read first. The transaction is the same as for a cancel, behind the epoch check: it deletes the entry, so
 //! exactly one of a concurrent assignment, cancel and expiry wins. A record with another expiry time than the reported
 //! one belongs to a later generation and is left alone.
 //!

@@ -145,7 +145,7 @@ fn advance(
     Ok(Step::Set(Box::new(next), job.map(Box::new)))
 }
 
-/// Waits, and ends the open members of a stopped group. Those of an abandoned group run on.
+/// Waits, and ends the open members of a stopped group. The members of an abandoned group keep running.
 fn rest(record: &GroupRecord, state: &GroupState) -> Step {
     match record.stopped {
         Some(Stop::Abandoned) => Step::Wait(Some(state.open.max(1))),

@@ -27,7 +27,7 @@ pub enum Found {
         at: WallMillis,
         /// When the record was last modified, by ZooKeeper's clock.
         modified: WallMillis,
-        /// Whether the record is removed with a group: the job's own, or that of its sub-jobs.
+        /// Whether the record is removed with a group: the job's own group, or the group of its sub-jobs.
         grouped: bool,
         /// Whether its group counts its end. A job that was retried after its group had advanced is independent of it.
         counted: bool,

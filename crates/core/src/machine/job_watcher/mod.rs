@@ -22,7 +22,7 @@
 //!
 //! * A list in flight collects what events report about its slot: a created entry is in the slot although the list lacks it, and
 //!   a deleted one is not although the list has it.
-//! * A read carries a ticket. Its answer counts only while the ticket is that of the entry's latest read.
+//! * A read carries a ticket. Its answer counts only while the ticket belongs to the entry's latest read.
 //!
 //! **Recovery.** After a new watch everything is forgotten, also by the assigner, and listed again: while the watch was lost, an
 //! entry may have been deleted and created again under its name (a job that was quarantined and released). A sweep lists shards,
