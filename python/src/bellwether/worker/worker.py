@@ -327,7 +327,7 @@ def _signals(stop: Callable[[], None]) -> Iterator[None]:
         if seen:
             os._exit(128 + number)
         seen.append(number)
-        log.info("signal %d: draining; a second signal ends the process immediately", number)
+        log.info("the worker received signal %d and drains; a second signal ends the process immediately", number)
         stop()
 
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -263,7 +263,7 @@ impl Engine {
                 self.connections.encode(effect);
             }
             while let Some((connection, excess)) = self.connections.take_cut() {
-                warn!(connection = connection.0, %excess, "the keeper closed a connection that exceeded a limit");
+                warn!(connection = connection.0, %excess, "the keeper closed a connection because of a limit");
                 self.model.handle(now, connection, Input::Disconnected, &mut self.effects);
             }
             if self.effects.is_empty() {
