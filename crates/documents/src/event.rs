@@ -5,7 +5,7 @@ use bellwether::client::Event;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{StateSchema, name};
+use super::{StateWord, name};
 
 /// The data of an event `job`.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -17,7 +17,7 @@ pub struct EventDocument {
     #[schema(required)]
     kind: Option<String>,
     /// State of the job.
-    #[schema(value_type = StateSchema)]
+    #[schema(value_type = StateWord)]
     state: State,
     /// The worker of the job, while it runs.
     #[schema(required)]

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use super::{StateSchema, names};
+use super::{StateWord, names};
 
 /// Why a job does not run. Further fields depend on the word, such as `kind` and `missing` for `tags`, or `until` for
 /// `backoff`.
@@ -16,7 +16,7 @@ pub struct ExplanationDocument {
     /// The job's id.
     id: String,
     /// State of the job.
-    #[schema(value_type = StateSchema)]
+    #[schema(value_type = StateWord)]
     state: State,
     /// The reason as a word.
     #[schema(example = "busy")]

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::attempt::PastAttemptDocument;
 use super::embedded::embedded;
-use super::{ChangedDocument, DurationSchema, JobOptionsSchema, name};
+use super::{ChangedDocument, DurationSchema, JobOptionsSchema, StateWord, name};
 
 /// A job.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -21,7 +21,7 @@ pub struct JobDocument {
     #[schema(example = "sum", required)]
     kind: Option<String>,
     /// State of the job.
-    #[schema(value_type = StateSchema)]
+    #[schema(value_type = StateWord)]
     state: State,
     /// The current or last attempt; 0 before the first.
     attempt: u32,
@@ -142,25 +142,4 @@ impl From<&JobView> for JobDocument {
             payload: job.payload.as_ref().map(embedded),
         }
     }
-}
-
-// The schema of the library's `State`.
-/// State of a job.
-#[derive(ToSchema)]
-#[schema(as = State, rename_all = "snake_case")]
-pub enum StateSchema {
-    /// Waits for a worker.
-    Queued,
-    /// Waits for its time.
-    Delayed,
-    /// Assigned to a worker.
-    Running,
-    /// Ended with a result.
-    Succeeded,
-    /// Ended by a caller.
-    Cancelled,
-    /// Ended after its last failed attempt.
-    Dead,
-    /// Its record cannot be read.
-    Quarantined,
 }

@@ -11,11 +11,9 @@ mod clock;
 mod cluster;
 mod duration;
 mod embedded;
-mod ended;
 mod event;
 mod explanation;
 mod group;
-mod if_exists;
 mod job;
 mod job_options;
 mod lane;
@@ -26,27 +24,29 @@ mod placement;
 mod retention;
 mod schedule;
 mod schedule_change;
+mod word;
+mod worker_change;
 
 pub use candidates::CandidatesDocument;
 pub use changed::{ChangedDocument, sentence};
 pub use clock::WrongClockDocument;
 pub use cluster::{KindDocument, LeaderDocument, WorkerDocument, WorkerSettingsDocument};
 pub use duration::{DurationSchema, InstantText, duration, instant};
-pub use ended::EndedName;
 pub use event::EventDocument;
 pub use explanation::ExplanationDocument;
 pub use group::{GroupDocument, GroupSummaryDocument};
-pub use if_exists::IfExistsName;
-pub use job::{JobDocument, StateSchema};
+pub use job::JobDocument;
 pub use job_options::{Form, JOB_OPTIONS, JobOption, JobOptionsSchema, example as job_options_example};
 pub use lane::LaneDocument;
 pub use member::MemberDocument;
-pub use new_schedule::{NewSchedule, OverlapName};
+pub use new_schedule::NewSchedule;
 pub use payload::PayloadDocument;
 pub use placement::PlacementDocument;
-pub use retention::RetentionDocument;
+pub use retention::{RetentionChange, RetentionDocument};
 pub use schedule::ScheduleDocument;
 pub use schedule_change::{ChangedSchedule, Rule};
+pub use word::{EndedWord, GroupStageWord, IfExistsWord, OverlapWord, StateWord, Word, Words, word};
+pub use worker_change::WorkerChange;
 
 /// The names of a list.
 fn names<T: ToString>(names: &[T]) -> Vec<String> {

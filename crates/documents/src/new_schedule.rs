@@ -2,13 +2,13 @@
 
 use bellwether::schedule::{CronExpression, Misfire, Overlap, Zone};
 use bellwether::{DurationText, Job, Schedule};
-use clap::ValueEnum;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 use utoipa::ToSchema;
 
 use super::duration::{DurationSchema, InstantText};
 use super::schedule_change::Rule;
+use super::word::OverlapWord;
 
 /// A schedule to add, with one of `cron`, `every` and `at`.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -41,7 +41,7 @@ pub struct NewSchedule<J> {
     #[schema(value_type = Option<DurationSchema>)]
     grace: Option<DurationText>,
     /// What to do with a tick while the job of the last tick has not ended. Default `allow`.
-    #[schema(value_type = Option<OverlapName>)]
+    #[schema(value_type = Option<OverlapWord>)]
     overlap: Option<Overlap>,
     /// Time after its tick until which a job may start, 1s to 366d. Default: unlimited.
     #[schema(value_type = Option<DurationSchema>)]
@@ -76,30 +76,6 @@ pub(super) enum MisfireSchema {
         #[schema(value_type = DurationSchema)]
         within: DurationText,
     },
-}
-
-// The words are those of the library's `Overlap`.
-/// What to do with a tick while the job of the last tick has not ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ToSchema, ValueEnum)]
-#[schema(as = Overlap, rename_all = "snake_case")]
-pub enum OverlapName {
-    /// The tick gets its job.
-    #[default]
-    Allow,
-    /// The tick is skipped.
-    Forbid,
-    /// The tick gets its job, which waits for the other jobs in a lane.
-    Queue,
-}
-
-impl From<OverlapName> for Overlap {
-    fn from(name: OverlapName) -> Self {
-        match name {
-            OverlapName::Allow => Self::Allow,
-            OverlapName::Forbid => Self::Forbid,
-            OverlapName::Queue => Self::Queue,
-        }
-    }
 }
 
 /// Checks the expression where it is read, so that the error has its place.
@@ -154,8 +130,6 @@ mod tests {
     use utoipa::PartialSchema;
 
     use super::*;
-    use crate::StateSchema;
-    use bellwether::State;
 
     /// Returns the words and the names of the objects that a schema of an enum allows.
     fn words<S: PartialSchema>() -> Vec<Value> {
@@ -169,10 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schemas_have_the_words_of_the_types() {
-        let all = [Overlap::Allow, Overlap::Forbid, Overlap::Queue];
-        assert_eq!(json!(words::<OverlapName>()), json!(all));
-        assert_eq!(json!(words::<StateSchema>()), json!(State::ALL));
+    fn the_schema_of_the_misfire_policy_has_its_words() {
         let catch_up = Misfire::CatchUp { at_most: 3, within: Duration::from_secs(60) };
         assert_eq!(json!(catch_up), json!({ "catch_up": { "at_most": 3, "within": "1m" } }));
         assert_eq!(json!(words::<MisfireSchema>()), json!([Misfire::Skip, Misfire::Once, "catch_up"]));

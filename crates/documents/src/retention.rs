@@ -1,8 +1,9 @@
-//! The retention.
+//! The retention, and a change of it.
 
 use bellwether::client::Setting;
 use bellwether::{DurationText, Retention};
-use serde::Serialize;
+use clap::Args;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{ChangedDocument, DurationSchema};
@@ -37,5 +38,44 @@ impl From<&Setting<Retention>> for RetentionDocument {
             records,
             changed: setting.changed.as_ref().map(Into::into),
         }
+    }
+}
+
+/// A change of the retention. Values that are not given do not change.
+#[derive(Debug, Clone, Args, Deserialize, ToSchema)]
+#[group(required = true, multiple = true)]
+#[serde(deny_unknown_fields)]
+pub struct RetentionChange {
+    /// Retention of succeeded jobs, 1m to 3650d.
+    #[arg(long, value_name = "DURATION")]
+    #[schema(value_type = Option<DurationSchema>)]
+    succeeded: Option<DurationText>,
+    /// Retention of cancelled jobs, 1m to 3650d.
+    #[arg(long, value_name = "DURATION")]
+    #[schema(value_type = Option<DurationSchema>)]
+    cancelled: Option<DurationText>,
+    /// Retention of dead jobs, 1m to 3650d.
+    #[arg(long, value_name = "DURATION")]
+    #[schema(value_type = Option<DurationSchema>)]
+    dead: Option<DurationText>,
+    /// Maximum number of records of ended jobs; above it the oldest are removed first.
+    #[arg(long)]
+    records: Option<u32>,
+}
+
+impl RetentionChange {
+    /// Returns the changed retention.
+    pub fn apply(&self, present: Retention) -> Retention {
+        let mut changed = present;
+        let times = [
+            (&mut changed.succeeded, self.succeeded),
+            (&mut changed.cancelled, self.cancelled),
+            (&mut changed.dead, self.dead),
+        ];
+        for (time, given) in times {
+            *time = given.map_or(*time, |DurationText(given)| given);
+        }
+        changed.records = self.records.unwrap_or(changed.records);
+        changed
     }
 }

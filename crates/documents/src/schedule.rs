@@ -8,8 +8,9 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use super::OverlapWord;
 use super::embedded::embedded;
-use super::new_schedule::{MisfireSchema, OverlapName};
+use super::new_schedule::MisfireSchema;
 use super::{ChangedDocument, DurationSchema, JobOptionsSchema};
 
 /// A schedule. All fields except `id` and `error` are null if its record cannot be read.
@@ -31,7 +32,7 @@ pub struct ScheduleDocument {
     #[schema(required, value_type = Option<DurationSchema>)]
     grace: Option<DurationText>,
     /// What happens to a tick while the job of the last tick has not ended.
-    #[schema(required, value_type = Option<OverlapName>)]
+    #[schema(required, value_type = Option<OverlapWord>)]
     overlap: Option<Overlap>,
     /// Kind of its jobs.
     #[schema(required)]

@@ -7,7 +7,8 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::duration::{DurationSchema, InstantText};
-use super::new_schedule::{MisfireSchema, OverlapName, cron, zone};
+use super::new_schedule::{MisfireSchema, cron, zone};
+use super::word::OverlapWord;
 
 /// A change of a schedule. Values that are not given do not change; its jobs do not change either.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -36,7 +37,7 @@ pub struct ChangedSchedule {
     #[schema(value_type = Option<DurationSchema>)]
     grace: Option<DurationText>,
     /// What to do with a tick while the job of the last tick has not ended.
-    #[schema(value_type = Option<OverlapName>)]
+    #[schema(value_type = Option<OverlapWord>)]
     overlap: Option<Overlap>,
 }
 

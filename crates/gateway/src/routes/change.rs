@@ -10,7 +10,7 @@ use crate::extract::Id;
 use crate::layers::{AuditNote, Caller};
 use crate::problem::{Fault, Problem};
 use crate::state::App;
-use bellwether::client;
+use bellwether::client::{Cancelled, Retried, State as JobState};
 
 /// The outcome of a change.
 #[derive(Serialize, ToSchema)]
@@ -60,18 +60,15 @@ pub(super) async fn cancel_job(
     Extension(caller): Extension<Caller>,
     Id(id): Id,
 ) -> Result<Changed, Problem> {
-    match app.client.on_behalf_of(&caller.author()).cancel(&id).await? {
-        client::Cancelled::Cancelled => Ok(Changed::new(&id, "cancelled")),
-        client::Cancelled::Requested(worker) => {
-            Ok(Changed { worker: Some(worker.to_string()), ..Changed::new(&id, "requested") })
-        }
-        client::Cancelled::AlreadyTerminal(client::State::Cancelled) => {
-            Ok(Changed::new(&id, "already_cancelled"))
-        }
-        client::Cancelled::AlreadyTerminal(state) => {
+    let cancelled = app.client.on_behalf_of(&caller.author()).cancel(&id).await?;
+    let done = Changed::new(&id, cancelled.as_str());
+    match cancelled {
+        Cancelled::Requested(worker) => Ok(Changed { worker: Some(worker.to_string()), ..done }),
+        Cancelled::AlreadyTerminal(state) if state != JobState::Cancelled => {
             let said = format!("job {id} is {state} already: it cannot be cancelled");
             Err(Fault::Conflict.because(said).about(id))
         }
+        Cancelled::Cancelled | Cancelled::AlreadyTerminal(_) => Ok(done),
     }
 }
 
@@ -92,13 +89,12 @@ pub(super) async fn retry_job(
     Extension(caller): Extension<Caller>,
     Id(id): Id,
 ) -> Result<Changed, Problem> {
-    match app.client.on_behalf_of(&caller.author()).retry(&id).await? {
-        client::Retried::Reopened(generation) => {
-            Ok(Changed { generation: Some(generation), ..Changed::new(&id, "reopened") })
-        }
-        client::Retried::Released => Ok(Changed::new(&id, "released")),
-        client::Retried::StillOpen => Ok(Changed::new(&id, "still_open")),
-        client::Retried::Succeeded => {
+    let retried = app.client.on_behalf_of(&caller.author()).retry(&id).await?;
+    let done = Changed::new(&id, retried.as_str());
+    match retried {
+        Retried::Reopened(generation) => Ok(Changed { generation: Some(generation), ..done }),
+        Retried::Released | Retried::StillOpen => Ok(done),
+        Retried::Succeeded => {
             let said = format!("job {id} succeeded: it keeps its result and is not run again");
             Err(Fault::Conflict.because(said).about(id))
         }

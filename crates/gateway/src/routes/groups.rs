@@ -23,8 +23,8 @@ use crate::limits::{MAX_BATCH_BODY, MAX_BODY};
 use crate::problem::{Fault, Problem};
 use crate::server::Phase;
 use crate::state::App;
-use bellwether::client::{Group, GroupStage, GroupWaitError, JobHandle};
-use bellwether_documents::{GroupDocument, GroupSummaryDocument};
+use bellwether::client::{Group, GroupWaitError, JobHandle};
+use bellwether_documents::{GroupDocument, GroupStageWord, GroupSummaryDocument, Word};
 
 /// A group to create.
 #[derive(Deserialize, ToSchema)]
@@ -108,37 +108,12 @@ pub(super) async fn make_group(
 pub(super) struct WhichGroups {
     /// Only groups in this stage.
     #[param(inline)]
-    stage: Option<StageName>,
+    stage: Option<GroupStageWord>,
     /// Maximum number of groups; default 100.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
     /// The `next` of the previous page, unchanged, with the same filter.
     after: Option<String>,
-}
-
-/// Stage of a group.
-#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum StageName {
-    /// Members are submitted and run.
-    Open,
-    /// The join waits for a worker, or runs.
-    Joining,
-    /// The parent's finished handler waits for a worker, or runs.
-    Finishing,
-    /// The group has ended.
-    Done,
-}
-
-impl From<StageName> for GroupStage {
-    fn from(name: StageName) -> Self {
-        match name {
-            StageName::Open => Self::Open,
-            StageName::Joining => Self::Joining,
-            StageName::Finishing => Self::Finishing,
-            StageName::Done => Self::Done,
-        }
-    }
 }
 
 /// A page of groups, and the start of the next page.
@@ -170,7 +145,7 @@ pub(super) async fn list_groups(
 ) -> Result<Answer<GroupsPage>, Problem> {
     let (limit, after) = page(which.limit, which.after.as_deref())?;
     let _turn = app.pages.next(&caller).await;
-    let page = app.client.list_groups(which.stage.map(Into::into), after.as_ref(), limit).await?;
+    let page = app.client.list_groups(which.stage.map(|Word(stage)| stage), after.as_ref(), limit).await?;
     Ok(Answer(GroupsPage {
         groups: page.items.iter().map(Into::into).collect(),
         next: page.next.map(|next| next.to_string()),

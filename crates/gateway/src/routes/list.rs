@@ -14,7 +14,7 @@ use crate::limits::PAGE_BYTES;
 use crate::problem::Problem;
 use crate::state::App;
 use bellwether::client::{Filter, PageLimits};
-use bellwether_documents::{InstantText, JobDocument, StateSchema};
+use bellwether_documents::{InstantText, JobDocument, StateWord};
 
 /// Filter for jobs, and page size.
 #[derive(Deserialize, IntoParams)]
@@ -22,7 +22,7 @@ use bellwether_documents::{InstantText, JobDocument, StateSchema};
 #[into_params(parameter_in = Query)]
 pub(super) struct Which {
     /// Only jobs in this state.
-    #[param(inline, value_type = Option<StateSchema>)]
+    #[param(inline, value_type = Option<StateWord>)]
     state: Option<JobState>,
     /// Only jobs of this kind.
     #[param(pattern = "^[A-Za-z0-9._-]{1,128}$")]

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json as Answer};
 use bellwether::metrics::HttpRefusal;
-use bellwether::{DurationText, JobId, Kind, Retention};
+use bellwether::{DurationText, JobId, Kind};
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 use utoipa::ToSchema;
@@ -19,28 +19,11 @@ use crate::metrics::refused;
 use crate::problem::{Fault, Problem};
 use crate::state::App;
 use bellwether::client::{Purge, Purged};
-use bellwether_documents::{DurationSchema, EndedName, RetentionDocument};
+use bellwether_documents::{DurationSchema, EndedWord, RetentionChange, RetentionDocument};
 
 /// Time limit of a purge; its progress is returned. It is below the time limit of a request, whose error would not
 /// contain the progress.
 const PURGE_WITHIN: Duration = Duration::from_secs(15);
-
-/// A change of the retention. Values that are not given do not change.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RetentionChange {
-    /// Retention of succeeded jobs, 1m to 3650d.
-    #[schema(value_type = Option<DurationSchema>)]
-    succeeded: Option<DurationText>,
-    /// Retention of cancelled jobs, 1m to 3650d.
-    #[schema(value_type = Option<DurationSchema>)]
-    cancelled: Option<DurationText>,
-    /// Retention of dead jobs, 1m to 3650d.
-    #[schema(value_type = Option<DurationSchema>)]
-    dead: Option<DurationText>,
-    /// Maximum number of records of ended jobs.
-    records: Option<u32>,
-}
 
 impl Bounded for RetentionChange {
     const MAX_BYTES: usize = MAX_BODY;
@@ -52,7 +35,7 @@ impl Bounded for RetentionChange {
 pub(super) struct NewPurge {
     /// Final state of the jobs. Default `dead`.
     #[schema(default = "dead")]
-    state: Option<EndedName>,
+    state: Option<EndedWord>,
     /// Only jobs of this kind.
     #[schema(example = "sum", pattern = "^[A-Za-z0-9._-]{1,128}$")]
     kind: Option<String>,
@@ -81,7 +64,7 @@ impl Which {
     fn of(new: &NewPurge) -> Result<Self, Problem> {
         let kind = new.kind.as_deref().map(Kind::new).transpose()?;
         let Some(jobs) = &new.jobs else {
-            let purge = Purge::of(new.state.unwrap_or_default().into()).kind(kind);
+            let purge = Purge::of(new.state.unwrap_or_default().0).kind(kind);
             return Ok(Self::Selected(purge.older_than(new.older_than.map_or(Duration::ZERO, Into::into))));
         };
         if new.state.is_some() || kind.is_some() || new.older_than.is_some() {
@@ -138,15 +121,8 @@ pub(super) async fn set_retention(
     Extension(caller): Extension<Caller>,
     Json(change): Json<RetentionChange>,
 ) -> Result<Response, Problem> {
-    let RetentionChange { succeeded, cancelled, dead, records } = change;
-    let time = |given: Option<DurationText>, present| given.map_or(present, Duration::from);
-    let changed = |present: Retention| Retention {
-        succeeded: time(succeeded, present.succeeded),
-        cancelled: time(cancelled, present.cancelled),
-        dead: time(dead, present.dead),
-        records: records.unwrap_or(present.records),
-    };
-    let set = app.client.on_behalf_of(&caller.author()).update_retention(changed).await?;
+    let client = app.client.on_behalf_of(&caller.author());
+    let set = client.update_retention(|present| change.apply(present)).await?;
     let mut answer = Answer(RetentionDocument::from(&set)).into_response();
     answer.extensions_mut().insert(AuditNote(format!("retention set to {:?}", set.value)));
     Ok(answer)

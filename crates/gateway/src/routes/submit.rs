@@ -16,8 +16,8 @@ use crate::limits::MAX_BODY;
 use crate::problem::{Fault, Problem};
 use crate::state::App;
 use bellwether::DurationText;
-use bellwether::client::{Job, JobError, JobHandle, JobOptions};
-use bellwether_documents::{DurationSchema, IfExistsName, InstantText, JobOptionsSchema};
+use bellwether::client::{IfExists, Job, JobError, JobHandle, JobOptions};
+use bellwether_documents::{DurationSchema, IfExistsWord, InstantText, JobOptionsSchema};
 
 /// A job to submit.
 #[derive(Deserialize, ToSchema)]
@@ -54,7 +54,7 @@ pub(super) struct NewJob {
     expires_in: Option<DurationText>,
     /// What to do if a job with this id exists. Default `same`.
     #[serde(default)]
-    if_exists: IfExistsName,
+    if_exists: IfExistsWord,
 }
 
 impl Bounded for NewJob {
@@ -70,7 +70,7 @@ impl From<JobError> for Problem {
 impl NewJob {
     /// Returns the checked job, if the caller may submit it.
     pub(super) fn job(self, caller: &Caller) -> Result<Job, Problem> {
-        caller.may_submit(&self.kind, &self.options, matches!(self.if_exists, IfExistsName::Again))?;
+        caller.may_submit(&self.kind, &self.options, self.if_exists.0 == IfExists::Again)?;
         let Self {
             id,
             kind,
@@ -101,7 +101,7 @@ impl NewJob {
             (None, Some(DurationText(wait))) => job.expires_in(wait),
             (None, None) => job,
         };
-        job = job.if_exists(if_exists.into());
+        job = job.if_exists(if_exists.0);
         job.check()?;
         Ok(job)
     }

@@ -1,6 +1,6 @@
 //! The answer to an accepted submission.
 
-use bellwether::client::{Accepted, JobHandle};
+use bellwether::client::JobHandle;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -20,16 +20,10 @@ pub(super) struct Submitted {
 
 impl Submitted {
     pub(super) fn of<K>(job: &JobHandle<K>) -> Self {
-        let accepted = match job.accepted() {
-            Accepted::New => "new",
-            Accepted::Same => "same",
-            Accepted::Other => "other",
-            Accepted::Again(_) => "again",
-        };
         Self {
             id: job.id().to_string(),
             duplicate: job.is_duplicate(),
-            accepted,
+            accepted: job.accepted().as_str(),
             generation: job.generation(),
         }
     }

@@ -13,7 +13,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::extract::{QueryParameters, ScheduleName};
 use crate::problem::{Fault, Problem};
 use crate::state::App;
-use bellwether_documents::{DurationSchema, InstantText, Rule, StateSchema};
+use bellwether_documents::{DurationSchema, InstantText, Rule, StateWord};
 
 /// Ticks of one answer. Each costs a search in the calendar, and each last tick a read of its job.
 const MAX_TICKS: usize = 100;
@@ -80,7 +80,7 @@ pub(super) struct LastTick {
     #[schema(required)]
     job: Option<String>,
     /// State of the job.
-    #[schema(required, value_type = Option<StateSchema>)]
+    #[schema(required, value_type = Option<StateWord>)]
     state: Option<JobState>,
 }
 

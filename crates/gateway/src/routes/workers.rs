@@ -3,9 +3,9 @@
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json as Answer};
-use bellwether::client::{DrainedWorker, WorkerSettings};
-use bellwether::{Kind, Tag, WorkerId};
-use serde::{Deserialize, Serialize};
+use bellwether::WorkerId;
+use bellwether::client::DrainedWorker;
+use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::extract::{Bounded, Json, WorkerName};
@@ -13,7 +13,7 @@ use crate::layers::{AuditNote, Caller};
 use crate::limits::MAX_BODY;
 use crate::problem::{Fault, Problem};
 use crate::state::App;
-use bellwether_documents::{WorkerDocument, WorkerSettingsDocument};
+use bellwether_documents::{WorkerChange, WorkerDocument, WorkerSettingsDocument};
 
 /// List the live workers.
 #[utoipa::path(
@@ -52,34 +52,12 @@ pub(super) async fn drain_worker(
     WorkerName(id): WorkerName,
 ) -> Result<Response, Problem> {
     let outcome = match app.client.drain_worker(id).await? {
-        DrainedWorker::Marked => "draining",
-        DrainedWorker::Already => "already_draining",
-        DrainedWorker::NotFound => {
-            return Err(left(id));
-        }
+        DrainedWorker::NotFound => return Err(left(id)),
+        drained => drained.as_str(),
     };
     let mut answer = Answer(WorkerChanged { id: id.to_string(), outcome }).into_response();
     answer.extensions_mut().insert(AuditNote(format!("worker {id} {outcome}")));
     Ok(answer)
-}
-
-/// A change of a worker. Values that are not given do not change.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct WorkerChange {
-    /// Number of jobs that run at the same time, 0 to 4096; 0 takes no jobs.
-    slots: Option<u32>,
-    /// Tags instead of the present ones.
-    tags: Option<Vec<String>>,
-    /// Kinds of which the worker starts no jobs.
-    #[serde(default)]
-    pause_kinds: Vec<String>,
-    /// Kinds of which the worker starts jobs again.
-    #[serde(default)]
-    resume_kinds: Vec<String>,
-    /// Whether to return to the configuration of the node first.
-    #[serde(default)]
-    reset: bool,
 }
 
 impl Bounded for WorkerChange {
@@ -113,24 +91,9 @@ pub(super) async fn set_worker(
     WorkerName(id): WorkerName,
     Json(change): Json<WorkerChange>,
 ) -> Result<Response, Problem> {
-    let WorkerChange { slots, tags, pause_kinds, resume_kinds, reset } = change;
-    let kinds = |names: Vec<String>| names.into_iter().map(Kind::new).collect::<Result<Vec<_>, _>>();
-    let (pause, resume) = (kinds(pause_kinds)?, kinds(resume_kinds)?);
-    let tags = tags.map(|tags| tags.into_iter().map(Tag::new).collect::<Result<Vec<_>, _>>()).transpose()?;
-    let changed = |present: WorkerSettings| {
-        let mut settings = if reset { WorkerSettings::default() } else { present };
-        settings.slots = slots.or(settings.slots);
-        settings.tags = tags.clone().or(settings.tags);
-        settings.paused.retain(|kind| !resume.contains(kind));
-        settings.paused.extend(pause.iter().cloned());
-        settings
-    };
-    let settings = app
-        .client
-        .on_behalf_of(&caller.author())
-        .update_worker(id, changed)
-        .await?
-        .ok_or_else(|| left(id))?;
+    let client = app.client.on_behalf_of(&caller.author());
+    let settings = client.update_worker(id, |present| change.apply(present)).await?;
+    let settings = settings.ok_or_else(|| left(id))?;
     let set = WorkerSet { id: id.to_string(), settings: (&settings).into() };
     let mut answer = Answer(set).into_response();
     answer.extensions_mut().insert(AuditNote(format!("worker {id} set to {:?}", settings.value)));

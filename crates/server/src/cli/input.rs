@@ -3,24 +3,12 @@
 use std::io::Read;
 
 use bellwether::Job;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::exit::Failure;
 pub(crate) use bellwether_documents::{duration, instant};
 
 /// Limit of bytes that are read. It is above the client's limit, so that the client's error can name the size.
 const READ_AT_MOST: u64 = 16 * 1024 * 1024;
-
-/// Accepts the names of these values.
-pub(crate) fn one_of<T: Copy + Send + Sync + 'static, const N: usize>(
-    all: [T; N],
-    name: fn(T) -> &'static str,
-) -> impl TypedValueParser<Value = T> {
-    PossibleValuesParser::new(all.map(name)).map(move |given| {
-        let named = all.into_iter().find(|value| name(*value) == given);
-        named.expect("the parser accepts only these names")
-    })
-}
 
 /// Creates a job whose payload is given as text, as `@FILE`, or as `-` for stdin.
 pub(crate) fn job(kind: &str, payload: &str, content_type: &str) -> Result<Job, Failure> {

@@ -1,15 +1,13 @@
 //! `bellwether retention`.
 
-use std::time::Duration;
-
 use bellwether::client::Setting;
 use bellwether::{DurationText, Retention as Kept};
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 
+use super::Global;
 use super::exit::Failure;
 use super::output::{Format, Output};
-use super::{Global, input};
-use bellwether_documents::{RetentionDocument, sentence};
+use bellwether_documents::{RetentionChange, RetentionDocument, sentence};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Retention {
@@ -18,42 +16,17 @@ pub(crate) enum Retention {
     /// JSON: an object with succeeded, cancelled, dead, records and changed (who set it last); or null if no retention is
     /// set, so that nothing is removed.
     Show,
-    /// Set how long records are kept: 60s to 3650d after the job's end. Values that are not given do not change.
+    /// Set how long records are kept: 1m to 3650d after the job's end. Values that are not given do not change.
     ///
     /// Applies to the whole namespace within seconds. JSON as for `retention show`.
-    Set(Set),
-}
-
-#[derive(Debug, Args)]
-#[group(required = true, multiple = true)]
-pub(crate) struct Set {
-    /// Retention of jobs that succeeded.
-    #[arg(long, value_parser = input::duration, value_name = "DURATION")]
-    succeeded: Option<Duration>,
-    /// Retention of jobs that were cancelled.
-    #[arg(long, value_parser = input::duration, value_name = "DURATION")]
-    cancelled: Option<Duration>,
-    /// Retention of jobs that are dead.
-    #[arg(long, value_parser = input::duration, value_name = "DURATION")]
-    dead: Option<Duration>,
-    /// Maximum number of records of ended jobs; above it the oldest are removed first.
-    #[arg(long)]
-    records: Option<u32>,
+    Set(RetentionChange),
 }
 
 pub(crate) async fn run(global: &Global, output: Output, command: Retention) -> Result<(), Failure> {
     let client = global.reader().await?;
     let setting = match command {
         Retention::Show => client.retention().await?,
-        Retention::Set(set) => {
-            let change = |present: Kept| Kept {
-                succeeded: set.succeeded.unwrap_or(present.succeeded),
-                cancelled: set.cancelled.unwrap_or(present.cancelled),
-                dead: set.dead.unwrap_or(present.dead),
-                records: set.records.unwrap_or(present.records),
-            };
-            Some(client.update_retention(change).await?)
-        }
+        Retention::Set(change) => Some(client.update_retention(|present| change.apply(present)).await?),
     };
     client.close().await;
     match output.format {

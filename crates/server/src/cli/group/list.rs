@@ -1,17 +1,17 @@
 //! `group list`.
 
 use bellwether::client::{GroupStage, GroupSummary, rfc3339};
-use bellwether_documents::GroupSummaryDocument;
+use bellwether_documents::{GroupSummaryDocument, word};
 use clap::Args;
 
 use super::super::exit::Failure;
 use super::super::output::{Format, Output};
-use super::super::{Global, input, pages};
+use super::super::{Global, pages};
 
 #[derive(Debug, Args)]
 pub(crate) struct List {
     /// Only groups in this stage.
-    #[arg(long, value_parser = input::one_of(GroupStage::ALL, GroupStage::as_str))]
+    #[arg(long, value_parser = word::<GroupStage>())]
     stage: Option<GroupStage>,
     /// Maximum number of groups to print.
     #[arg(long, default_value_t = 100)]

@@ -44,30 +44,24 @@ struct Done {
 
 pub(super) async fn cancel(global: &Global, output: Output, ids: &[JobId]) -> Result<(), Failure> {
     change(global, output, ids, async |client, id| {
-        Ok(match client.cancel(id).await? {
-            Cancelled::Cancelled => Done { outcome: "cancelled", wrong: None },
-            Cancelled::Requested(_) => Done { outcome: "requested", wrong: None },
-            Cancelled::AlreadyTerminal(state) => {
-                let wrong = (state != State::Cancelled)
-                    .then(|| (Kind::Failed, format!("job {id} is {state} already: it cannot be cancelled")));
-                Done { outcome: "already_terminal", wrong }
+        let cancelled = client.cancel(id).await?;
+        let wrong = match cancelled {
+            Cancelled::AlreadyTerminal(state) if state != State::Cancelled => {
+                Some((Kind::Failed, format!("job {id} is {state} already: it cannot be cancelled")))
             }
-        })
+            Cancelled::Cancelled | Cancelled::Requested(_) | Cancelled::AlreadyTerminal(_) => None,
+        };
+        Ok(Done { outcome: cancelled.as_str(), wrong })
     })
     .await
 }
 
 pub(super) async fn retry(global: &Global, output: Output, ids: &[JobId]) -> Result<(), Failure> {
     change(global, output, ids, async |client, id| {
-        Ok(match client.retry(id).await? {
-            Retried::Reopened(_) => Done { outcome: "reopened", wrong: None },
-            Retried::Released => Done { outcome: "released", wrong: None },
-            Retried::StillOpen => Done { outcome: "still_open", wrong: None },
-            Retried::Succeeded => {
-                let wrong = format!("job {id} succeeded: it keeps its result and is not run again");
-                Done { outcome: "succeeded", wrong: Some((Kind::Failed, wrong)) }
-            }
-        })
+        let retried = client.retry(id).await?;
+        let kept = || format!("job {id} succeeded: it keeps its result and is not run again");
+        let wrong = (retried == Retried::Succeeded).then(|| (Kind::Failed, kept()));
+        Ok(Done { outcome: retried.as_str(), wrong })
     })
     .await
 }

@@ -10,12 +10,12 @@ use super::super::exit::Failure;
 use super::super::output::Output;
 use super::super::{Global, input, pages};
 use super::{is_json, table};
-use bellwether_documents::JobDocument;
+use bellwether_documents::{JobDocument, word};
 
 #[derive(Debug, Args)]
 pub(crate) struct List {
     /// Only jobs in this state.
-    #[arg(long, value_parser = input::one_of(State::ALL, State::as_str))]
+    #[arg(long, value_parser = word::<State>())]
     state: Option<State>,
     /// Only jobs of this kind.
     #[arg(long)]

@@ -43,7 +43,7 @@ pub(crate) enum Job {
     Wait(show::Wait),
     /// Cancel jobs: waiting jobs immediately, running jobs by asking their handlers to stop.
     ///
-    /// JSON as for `job show`, with outcome: cancelled, requested or already_terminal. If the jobs cannot be read
+    /// JSON as for `job show`, with outcome: cancelled, requested, already_cancelled or already_ended. If the jobs cannot be read
     /// afterwards, only id and outcome.
     Cancel(Ids),
     /// Queue dead or cancelled jobs again, or release jobs from quarantine.

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use bellwether::client::{Purge as Which, Purged};
+use bellwether::client::{Ended, Purge as Which, Purged};
 use bellwether::{JobId, Kind};
-use bellwether_documents::EndedName;
+use bellwether_documents::word;
 use clap::Args;
 use serde_json::json;
 
@@ -18,8 +18,8 @@ pub(crate) struct Purge {
     #[arg(conflicts_with_all = ["state", "kind", "older_than"])]
     jobs: Vec<JobId>,
     /// Final state of the jobs.
-    #[arg(long, value_enum, default_value_t)]
-    state: EndedName,
+    #[arg(long, value_parser = word::<Ended>(), default_value = "dead")]
+    state: Ended,
     /// Only jobs of this kind.
     #[arg(long)]
     kind: Option<Kind>,
@@ -33,7 +33,7 @@ pub(crate) struct Purge {
 
 pub(super) async fn run(global: &Global, output: Output, purge: Purge) -> Result<(), Failure> {
     let client = global.reader().await?;
-    let which = Which::of(purge.state.into()).kind(purge.kind).older_than(purge.older_than);
+    let which = Which::of(purge.state).kind(purge.kind).older_than(purge.older_than);
     let bar = global.progress("buckets", Purged::BUCKETS);
     let progress = |done: Purged| bar.set_position(done.buckets as u64);
     let done = match (&purge.jobs[..], purge.yes) {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
 
-use bellwether::client::{Accepted, JobHandle};
+use bellwether::client::{Accepted, IfExists, JobHandle};
 use bellwether::{Client, Group, JobId, JobView, TraceContext};
 use clap::Args;
 use futures::StreamExt;
@@ -16,7 +16,7 @@ use super::super::output::Output;
 use super::super::{Global, input};
 use super::show::wait_all;
 use super::{documents, is_json, table};
-use bellwether_documents::{IfExistsName, JobDocument};
+use bellwether_documents::{JobDocument, word};
 
 #[derive(Debug, Args)]
 pub(crate) struct Submit {
@@ -53,8 +53,8 @@ pub(crate) struct Submit {
     #[arg(long, requires = "group", value_name = "N")]
     total: Option<u32>,
     /// What to do if a job with this id exists.
-    #[arg(long, value_enum, default_value_t, value_name = "MODE")]
-    if_exists: IfExistsName,
+    #[arg(long, value_parser = word::<IfExists>(), default_value = "same", value_name = "MODE")]
+    if_exists: IfExists,
     /// Do not start the job before this instant, such as 2026-11-21T11:33:00Z.
     #[arg(long, value_parser = input::instant, value_name = "INSTANT", conflicts_with = "delay")]
     run_at: Option<SystemTime>,
@@ -173,7 +173,7 @@ fn jobs(submit: &Submit) -> Result<Vec<bellwether::Job>, Failure> {
     if let Some(wait) = submit.expires_in {
         job = job.expires_in(wait);
     }
-    job = job.if_exists(submit.if_exists.into());
+    job = job.if_exists(submit.if_exists);
     job = job.trace_context(trace(submit));
     type Name = fn(bellwether::Job, String) -> bellwether::Job;
     let named = match (&submit.id, &submit.named) {

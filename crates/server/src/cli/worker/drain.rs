@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bellwether::Client;
-use bellwether::client::{DrainedWorker, WorkerView};
+use bellwether::client::WorkerView;
 use clap::Args;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
@@ -61,13 +61,10 @@ async fn drained(
     let chosen = choose(&client.workers().await?, &drain.workers)?;
     let mut drained = Drained::new();
     for worker in chosen {
-        let outcome = match client.drain_worker(worker.id).await {
-            Ok(DrainedWorker::Marked) => "drains",
-            Ok(DrainedWorker::Already) => "drained_already",
-            Ok(DrainedWorker::NotFound) => "gone",
+        match client.drain_worker(worker.id).await {
+            Ok(outcome) => drained.push((worker, outcome.as_str())),
             Err(error) => return Ok((drained, Err(error.into()))),
-        };
-        drained.push((worker, outcome));
+        }
     }
     if drain.wait { left(global, client, drained, by).await } else { Ok((drained, Ok(()))) }
 }

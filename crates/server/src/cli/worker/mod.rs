@@ -22,7 +22,7 @@ pub(crate) enum Worker {
     /// Drain workers: they take no new jobs, finish running jobs, hand back the rest, and leave.
     ///
     /// Running jobs have the drain grace of their node to finish. The nodes keep running without their workers until
-    /// they are restarted. JSON: an array of objects with id, node and outcome: drains, drained_already, gone, or left
+    /// they are restarted. JSON: an array of objects with id, node and outcome: draining, already_draining, not_found, or left
     /// (with --wait).
     Drain(drain::Drain),
     /// Change slots and tags of running workers, and pause or resume kinds on them.

@@ -1,9 +1,7 @@
 //! `bellwether worker set`.
 
-use std::str::FromStr;
-
+use bellwether::Client;
 use bellwether::client::{Setting, WorkerSettings, WorkerView};
-use bellwether::{Client, Kind, NameError, Tag};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -11,7 +9,7 @@ use super::choose::{choose, node};
 use crate::cli::Global;
 use crate::cli::exit::{self, Failure};
 use crate::cli::output::{Format, Output};
-use bellwether_documents::WorkerSettingsDocument;
+use bellwether_documents::{WorkerChange, WorkerSettingsDocument};
 
 #[derive(Debug, Args)]
 pub(crate) struct Set {
@@ -19,50 +17,7 @@ pub(crate) struct Set {
     #[arg(required = true, value_name = "WORKER")]
     workers: Vec<String>,
     #[command(flatten)]
-    change: Change,
-}
-
-#[derive(Debug, Args)]
-#[group(required = true, multiple = true)]
-struct Change {
-    /// Number of jobs that run at the same time; 0 takes no jobs.
-    #[arg(long)]
-    slots: Option<u32>,
-    /// Replace the tags by these, separated by commas; an empty value removes all.
-    #[arg(long, value_name = "TAG,…")]
-    tags: Option<Tags>,
-    /// Pause this kind on the worker. Can be repeated.
-    #[arg(long, value_name = "KIND")]
-    pause_kind: Vec<Kind>,
-    /// Kind of which the worker starts jobs again. Can be repeated.
-    #[arg(long, value_name = "KIND")]
-    resume_kind: Vec<Kind>,
-    /// Return to the configuration of the node first.
-    #[arg(long)]
-    reset: bool,
-}
-
-#[derive(Debug, Clone)]
-struct Tags(Vec<Tag>);
-
-impl FromStr for Tags {
-    type Err = NameError;
-
-    fn from_str(text: &str) -> Result<Self, NameError> {
-        let names = text.split(',').filter(|_| !text.is_empty());
-        names.map(Tag::new).collect::<Result<_, _>>().map(Self)
-    }
-}
-
-impl Change {
-    fn apply(&self, present: WorkerSettings) -> WorkerSettings {
-        let mut settings = if self.reset { WorkerSettings::default() } else { present };
-        settings.slots = self.slots.or(settings.slots);
-        settings.tags = self.tags.clone().map(|Tags(tags)| tags).or(settings.tags);
-        settings.paused.retain(|kind| !self.resume_kind.contains(kind));
-        settings.paused.extend(self.pause_kind.iter().cloned());
-        settings
-    }
+    change: WorkerChange,
 }
 
 pub(super) async fn run(global: &Global, output: Output, set: &Set) -> Result<(), Failure> {

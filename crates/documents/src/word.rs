@@ -1,0 +1,176 @@
+//! The words of closed lists of values: in JSON, in the OpenAPI document and on the command line.
+
+use std::borrow::Cow;
+
+use bellwether::State;
+use bellwether::client::{Ended, GroupStage, IfExists};
+use bellwether::schedule::Overlap;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use serde::de::{Deserialize, Deserializer, Error as _};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
+
+/// A type of the library with a closed list of values.
+pub trait Words: Copy + Send + Sync + 'static {
+    /// Its name in the OpenAPI document.
+    const NAME: &'static str;
+    /// Its description.
+    const TEXT: &'static str;
+    /// Each value, its word and its meaning.
+    const ALL: &'static [(Self, &'static str, &'static str)];
+}
+
+impl Words for Ended {
+    const NAME: &'static str = "Ended";
+    const TEXT: &'static str = "Final state of a job.";
+    const ALL: &'static [(Self, &'static str, &'static str)] = &[
+        (Self::Succeeded, "succeeded", "The job succeeded"),
+        (Self::Cancelled, "cancelled", "A client cancelled the job"),
+        (Self::Dead, "dead", "The job failed or lost its workers too often"),
+    ];
+}
+
+impl Words for GroupStage {
+    const NAME: &'static str = "GroupStage";
+    const TEXT: &'static str = "Stage of a group.";
+    const ALL: &'static [(Self, &'static str, &'static str)] = &[
+        (Self::Open, "open", "Members are submitted and run"),
+        (Self::Joining, "joining", "The join waits for a worker, or runs"),
+        (Self::Finishing, "finishing", "The parent's finished handler waits for a worker, or runs"),
+        (Self::Done, "done", "The group has ended"),
+    ];
+}
+
+impl Words for IfExists {
+    const NAME: &'static str = "IfExists";
+    const TEXT: &'static str = "What to do if a job with this id exists.";
+    const ALL: &'static [(Self, &'static str, &'static str)] = &[
+        (Self::Same, "same", "The same job if kind and payload are the same, otherwise a conflict"),
+        (
+            Self::Ignore,
+            "ignore",
+            "The submission is accepted and nothing is done, whatever the existing job is",
+        ),
+        (
+            Self::Again,
+            "again",
+            "As `same`, but a job that has ended is opened again. Over HTTP that needs the role `operate`",
+        ),
+    ];
+}
+
+impl Words for Overlap {
+    const NAME: &'static str = "Overlap";
+    const TEXT: &'static str = "What to do with a tick while the job of the last tick has not ended.";
+    const ALL: &'static [(Self, &'static str, &'static str)] = &[
+        (Self::Allow, "allow", "The tick gets its job"),
+        (Self::Forbid, "forbid", "The tick is skipped"),
+        (Self::Queue, "queue", "The tick gets its job, which waits for the other jobs in a lane"),
+    ];
+}
+
+impl Words for State {
+    const NAME: &'static str = "State";
+    const TEXT: &'static str = "State of a job.";
+    const ALL: &'static [(Self, &'static str, &'static str)] = &[
+        (Self::Queued, "queued", "Waits for a worker"),
+        (Self::Delayed, "delayed", "Waits for its time"),
+        (Self::Running, "running", "Assigned to a worker"),
+        (Self::Succeeded, "succeeded", "Ended with a result"),
+        (Self::Cancelled, "cancelled", "Ended by a caller"),
+        (Self::Dead, "dead", "Ended after its last failed attempt"),
+        (Self::Quarantined, "quarantined", "Its record cannot be read"),
+    ];
+}
+
+/// A value that is read from its word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Word<T>(pub T);
+
+/// The word of a state.
+pub type StateWord = Word<State>;
+/// The word of a final state.
+pub type EndedWord = Word<Ended>;
+/// The word of a group's stage.
+pub type GroupStageWord = Word<GroupStage>;
+/// The word of what a submission does if its id exists.
+pub type IfExistsWord = Word<IfExists>;
+/// The word of what a tick does if the last job has not ended.
+pub type OverlapWord = Word<Overlap>;
+
+impl<'de, T: Words> Deserialize<'de> for Word<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let given = Cow::<'de, str>::deserialize(deserializer)?;
+        let named = T::ALL.iter().find(|(_, word, _)| *word == given);
+        named.map(|(value, ..)| Self(*value)).ok_or_else(|| {
+            // The longest word is shorter; a body may contain a much longer text.
+            let given: String = given.chars().take(64).collect();
+            let words = T::ALL.iter().map(|(_, word, _)| format!("`{word}`")).collect::<Vec<_>>();
+            D::Error::custom(format!("unknown variant `{given}`, expected one of {}", words.join(", ")))
+        })
+    }
+}
+
+impl<T: Words> PartialSchema for Word<T> {
+    fn schema() -> RefOr<Schema> {
+        let meanings = T::ALL.iter().map(|(_, word, meaning)| format!("* `{word}`: {meaning}."));
+        let text = [T::TEXT.to_owned(), String::new()].into_iter().chain(meanings).collect::<Vec<_>>();
+        let words = ObjectBuilder::new()
+            .schema_type(Type::String)
+            .description(Some(text.join("\n")))
+            .enum_values(Some(T::ALL.iter().map(|(_, word, _)| *word)));
+        words.into()
+    }
+}
+
+impl<T: Words> ToSchema for Word<T> {
+    fn name() -> Cow<'static, str> {
+        T::NAME.into()
+    }
+}
+
+/// Reads an argument of the command line; its help has the meaning of each word.
+pub fn word<T: Words>() -> impl TypedValueParser<Value = T> {
+    let words = T::ALL.iter().map(|(_, word, meaning)| PossibleValue::new(*word).help(*meaning));
+    PossibleValuesParser::new(words).map(|given| {
+        let named = T::ALL.iter().find(|(_, word, _)| *word == given);
+        named.expect("the parser accepts only these words").0
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn words<T: Words>() -> Vec<&'static str> {
+        T::ALL.iter().map(|(_, word, _)| *word).collect()
+    }
+
+    #[test]
+    fn the_words_are_those_of_the_library() {
+        assert_eq!(words::<GroupStage>(), GroupStage::ALL.map(GroupStage::as_str));
+        assert_eq!(words::<State>(), State::ALL.map(State::as_str));
+        assert_eq!(json!(words::<Overlap>()), json!([Overlap::Allow, Overlap::Forbid, Overlap::Queue]));
+    }
+
+    #[test]
+    fn a_word_is_read_and_another_text_is_refused_with_all_words() {
+        for (value, word, _) in Ended::ALL {
+            assert_eq!(serde_json::from_value::<Word<Ended>>(json!(word)).unwrap(), Word(*value));
+        }
+        let refused = serde_json::from_value::<Word<Ended>>(json!("x".repeat(100_000))).unwrap_err();
+        let refused = refused.to_string();
+        assert!(refused.ends_with("`, expected one of `succeeded`, `cancelled`, `dead`"), "{refused}");
+        assert!(refused.len() < 200);
+    }
+
+    #[test]
+    fn the_schema_has_the_words_and_their_meanings() {
+        let schema = serde_json::to_value(Word::<Overlap>::schema()).unwrap();
+        assert_eq!(schema["enum"], json!(["allow", "forbid", "queue"]));
+        assert!(schema["description"].as_str().unwrap().contains("* `forbid`: The tick is skipped."));
+    }
+}

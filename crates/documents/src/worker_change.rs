@@ -1,0 +1,71 @@
+//! A change of a worker.
+
+use std::str::FromStr;
+
+use bellwether::client::WorkerSettings;
+use bellwether::{Kind, NameError, Tag};
+use clap::Args;
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+/// A change of a worker. Values that are not given do not change.
+#[derive(Debug, Clone, Args, Deserialize, ToSchema)]
+#[group(required = true, multiple = true)]
+#[serde(deny_unknown_fields)]
+pub struct WorkerChange {
+    /// Number of jobs that run at the same time, 0 to 4096; 0 takes no jobs.
+    #[arg(long)]
+    slots: Option<u32>,
+    /// Tags instead of the present ones.
+    #[arg(
+        long,
+        value_name = "TAG,…",
+        help = "Replace the tags by these, separated by commas; an empty value removes all"
+    )]
+    #[schema(value_type = Option<Vec<String>>)]
+    tags: Option<Tags>,
+    /// Kinds of which the worker starts no jobs.
+    #[arg(long = "pause-kind", value_name = "KIND", help = "Pause this kind on the worker. Can be repeated")]
+    #[serde(default)]
+    #[schema(value_type = Vec<String>)]
+    pause_kinds: Vec<Kind>,
+    /// Kinds of which the worker starts jobs again.
+    #[arg(
+        long = "resume-kind",
+        value_name = "KIND",
+        help = "Kind of which the worker starts jobs again. Can be repeated"
+    )]
+    #[serde(default)]
+    #[schema(value_type = Vec<String>)]
+    resume_kinds: Vec<Kind>,
+    /// Whether to return to the configuration of the node first.
+    #[arg(long, help = "Return to the configuration of the node first")]
+    #[serde(default)]
+    reset: bool,
+}
+
+/// Tags: an array in JSON, separated by commas on the command line.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(transparent)]
+struct Tags(Vec<Tag>);
+
+impl FromStr for Tags {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<Self, NameError> {
+        let names = text.split(',').filter(|_| !text.is_empty());
+        names.map(Tag::new).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl WorkerChange {
+    /// Returns the changed settings.
+    pub fn apply(&self, present: WorkerSettings) -> WorkerSettings {
+        let mut settings = if self.reset { WorkerSettings::default() } else { present };
+        settings.slots = self.slots.or(settings.slots);
+        settings.tags = self.tags.clone().map(|Tags(tags)| tags).or(settings.tags);
+        settings.paused.retain(|kind| !self.resume_kinds.contains(kind));
+        settings.paused.extend(self.pause_kinds.iter().cloned());
+        settings
+    }
+}
