@@ -59,7 +59,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     writeln!(told, "november: {pages} pages of {PAGES}, {lines} lines")?;
     writeln!(told, "submitted again: {} existed already", submit(&client).await?)?;
 
-    let group = client.group(Page::group("december").total(PAGES).fail_fast().without_join()).await?;
+    let group = client.group(Page::group("december").total(PAGES).fail_fast(true).join(false)).await?;
     for number in 0..PAGES {
         // Page 3 is broken. The submission of a later page may find that the group was stopped.
         let lines = if number == 3 { None } else { Some(number) };

@@ -52,7 +52,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let handlers = Handlers::new()
         .add(hung.lease(LEASE))
         .add(asking.lease(LEASE))
-        .add(renewed.lease(LEASE).auto_renew())
+        .add(renewed.lease(LEASE).auto_renew(true))
         .job("hopeless", |_, (): ()| pending::<Result<(), HandlerError>>());
     let node = Node::builder(zookeeper).handlers(handlers).start().await?;
     let client = Client::connect(zookeeper).await?;

@@ -44,10 +44,10 @@ impl KindHandler {
         self
     }
 
-    /// Renews the lease of the kind's jobs for as long as their handlers run, unless a job says otherwise. A handler
-    /// that hangs then keeps its job; a process that hangs as a whole does not.
-    pub fn auto_renew(mut self) -> Self {
-        self.registered.auto_renew = true;
+    /// Sets whether the leases of the kind's jobs are renewed for as long as their handlers run, unless a job says otherwise.
+    /// A handler that hangs then keeps its job; a process that hangs as a whole does not. Default: no.
+    pub fn auto_renew(mut self, renew: bool) -> Self {
+        self.registered.auto_renew = renew;
         self
     }
 

@@ -38,7 +38,7 @@ pub fn with_state<S: Clone + Send + Sync + 'static>(state: S) -> WithState<S> {
 pub struct WithState<S>(S);
 
 impl<S: Clone + Send + Sync + 'static> WithState<S> {
-    /// Like [`handler`](fn@super::handler()).
+    /// Like [`handler`](fn@super::handler()). A type with a state of its own implements [`Handler`](super::Handler) instead.
     pub fn kind<K: JobKind>(&self, run: impl StateHandlerFn<S, K::Payload, K::Result>) -> KindHandler {
         let Self(state) = self.clone();
         create::handler::<K>(move |context, payload| run(state.clone(), context, payload))
@@ -128,6 +128,20 @@ impl<S: Clone + Send + Sync + 'static> WithState<S> {
     {
         let Self(state) = self.clone();
         create::finished_job(kind, move |context, finished| run(state.clone(), context, finished))
+    }
+
+    /// Like [`dead_letter_job`](super::dead_letter_job).
+    pub fn dead_letter_job<R, Fut>(
+        &self,
+        kind: &str,
+        run: impl Fn(S, JobContext, DeadLetter) -> Fut + Send + Sync + 'static,
+    ) -> KindHandler
+    where
+        R: Serialize,
+        Fut: Future<Output = Result<R, HandlerError>> + Send + 'static,
+    {
+        let Self(state) = self.clone();
+        create::dead_letter_job(kind, move |context, letter| run(state.clone(), context, letter))
     }
 
     /// Like [`raw`](super::raw).

@@ -61,11 +61,11 @@ impl JobContext {
     /// # async fn handler<Scan: JobKind<Payload = u32>, Report: JobKind<Payload = String>>(
     /// #     job: JobContext,
     /// # ) -> Result<(), HandlerError> {
-    /// let scans = job.sub_jobs::<Scan>().fail_fast().open().await?;
+    /// let scans = job.sub_jobs::<Scan>().fail_fast(true).open().await?;
     /// for n in 0..100 {
     ///     scans.submit(n, Scan::job(&(n * 10))).await?;
     /// }
-    /// let reports = job.sub_jobs::<Report>().without_join().with_finished().open().await?;
+    /// let reports = job.sub_jobs::<Report>().join(false).with_finished().open().await?;
     /// reports.submit(0, Report::job(&"daily".to_owned())).await?;
     /// # Ok(())
     /// # }
@@ -94,14 +94,14 @@ impl<K: AnyKind> SubJobs<K> {
 
     /// See [`Group::fail_fast`].
     #[must_use]
-    pub fn fail_fast(self) -> Self {
-        Self { group: self.group.fail_fast(), ..self }
+    pub fn fail_fast(self, fail_fast: bool) -> Self {
+        Self { group: self.group.fail_fast(fail_fast), ..self }
     }
 
-    /// See [`Group::without_join`].
+    /// See [`Group::join`].
     #[must_use]
-    pub fn without_join(self) -> Self {
-        Self { group: self.group.without_join(), ..self }
+    pub fn join(self, join: bool) -> Self {
+        Self { group: self.group.join(join), ..self }
     }
 
     /// Runs the finished handler of this job's kind ([`handler::finished`](super::finished)) once this job, the members of all

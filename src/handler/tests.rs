@@ -131,7 +131,7 @@ fn each_handler_has_its_own_options() {
     let handlers = Handlers::new()
         .kind::<Double>(|_, n| async move { Ok(n) })
         .add(job("quick", |_, (): ()| async { Ok(()) }).lease(minute))
-        .add(job("slow", |_, (): ()| async { Ok(()) }).auto_renew().on_invalid(|_, _| async {}));
+        .add(job("slow", |_, (): ()| async { Ok(()) }).auto_renew(true).on_invalid(|_, _| async {}));
     let registry = handlers.build(None).unwrap();
     let options = ["double", "quick", "slow"].map(|kind| {
         let registered = registry.registered(&Kind::new(kind).unwrap()).unwrap();

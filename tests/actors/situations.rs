@@ -137,7 +137,7 @@ async fn cancels(stage: &Stage) {
 /// A member of a fail-fast group is cancelled, so the other members are cancelled. No worker serves the kind.
 async fn groups(stage: &Stage) {
     let client = stage.cluster.client();
-    let group = Group::new("unserved", "group").total(3).fail_fast().without_join();
+    let group = Group::new("unserved", "group").total(3).fail_fast(true).join(false);
     let group = client.group(group).await.unwrap();
     let mut members = Vec::new();
     for number in 0..3 {
@@ -560,7 +560,7 @@ async fn removes(stage: &Stage) {
     let client = stage.cluster.client();
     let job = client.submit(Job::new("unserved", &())).await.unwrap();
     client.cancel(job.id()).await.unwrap();
-    let group = Group::new("unserved", "gone").total(1).without_join();
+    let group = Group::new("unserved", "gone").total(1).join(false);
     let group = client.group(group).await.unwrap();
     let member = group.submit(0, Job::new("unserved", &())).await.unwrap();
     client.cancel(member.id()).await.unwrap();

@@ -43,7 +43,7 @@ async fn adding_a_schedule_again_is_the_same_schedule_and_another_spec_is_a_conf
     let add = async |schedule: Schedule| client.schedules().add(&schedule).await;
     assert_eq!(add(hourly("a")).await.unwrap().as_str(), "created");
     assert_eq!(add(hourly("a")).await.unwrap().as_str(), "unchanged");
-    assert_eq!(add(hourly("a").replace()).await, Ok(Added::Unchanged));
+    assert_eq!(add(hourly("a").replace(true)).await, Ok(Added::Unchanged));
     assert_eq!(read(&client, "a").await.spec_version, 1);
     let others = |name: &str| {
         [
@@ -63,7 +63,7 @@ async fn adding_a_schedule_again_is_the_same_schedule_and_another_spec_is_a_conf
         add(hourly(&name)).await.unwrap();
         assert_eq!(add(other.clone()).await, Err(ScheduleError::Conflict { id: named(&name), differs }));
         assert_eq!(read(&client, &name).await.spec_version, 1);
-        assert_eq!(add(other.replace()).await.unwrap().as_str(), "replaced");
+        assert_eq!(add(other.replace(true)).await.unwrap().as_str(), "replaced");
         assert_eq!(read(&client, &name).await.spec_version, 2, "{differs}");
     }
 }
@@ -76,7 +76,7 @@ async fn a_schedule_whose_only_instant_has_passed_is_refused_unless_it_exists() 
     assert_eq!(client.schedules().add(&past).await, Err(ScheduleError::Past { id: named("a"), at }));
     let future = Schedule::once("a", SystemTime::now() + HOUR, job());
     assert_eq!(client.schedules().add(&future).await, Ok(Added::Created));
-    assert_eq!(client.schedules().add(&past.replace()).await, Ok(Added::Replaced), "it ended");
+    assert_eq!(client.schedules().add(&past.replace(true)).await, Ok(Added::Replaced), "it ended");
     assert_eq!(read(&client, "a").await.next, None);
 }
 
@@ -99,7 +99,7 @@ async fn schedules_are_listed_by_name_and_an_unreadable_one_can_only_be_removed(
     for refused in [
         schedules.pause(&broken).await.unwrap_err(),
         schedules.trigger(&broken).await.unwrap_err(),
-        schedules.add(&hourly("s007").replace()).await.unwrap_err(),
+        schedules.add(&hourly("s007").replace(true)).await.unwrap_err(),
     ] {
         assert!(matches!(&refused, ScheduleError::Unreadable { id, .. } if *id == broken), "{refused}");
     }
@@ -183,7 +183,7 @@ async fn a_change_with_a_lost_reply_or_request_is_made_once() {
         assert_eq!(schedules.add(&hourly("a")).await, Ok(Added::Created), "its own write, read back");
         lost.fired().await;
         let lost = lose("/schedules/a");
-        assert_eq!(schedules.add(&hourly("a").grace(HOUR).replace()).await, Ok(Added::Replaced));
+        assert_eq!(schedules.add(&hourly("a").grace(HOUR).replace(true)).await, Ok(Added::Replaced));
         lost.fired().await;
         let lost = lose("/schedules/a");
         assert!(schedules.pause(&name).await.unwrap().record.unwrap().paused);

@@ -33,7 +33,7 @@ async fn a_schedule_with_an_encoded_payload_is_added_once_and_its_jobs_run() {
     // A lost key is repaired by a replacement.
     let other = crate::stage::client(&cluster, Keys::new(2, [2; 32]).also(1, [9; 32])).await;
     assert!(matches!(other.schedules().add(&daily("x")).await, Err(ScheduleError::Conflict { .. })));
-    assert_eq!(other.schedules().add(&daily("x").replace()).await, Ok(Added::Replaced));
+    assert_eq!(other.schedules().add(&daily("x").replace(true)).await, Ok(Added::Replaced));
     cluster.stop().await.unwrap();
 }
 

@@ -11,7 +11,7 @@ use crate::stage::{SOON, cluster, done, result, sub_jobs};
 fn parent() -> Handlers {
     Handlers::new()
         .job("parent", |context, finish: bool| async move {
-            let group = context.sub_jobs_of("place").without_join();
+            let group = context.sub_jobs_of("place").join(false);
             let group = if finish { group.with_finished() } else { group };
             let member = Job::new("place", &()).priority(context.priority());
             group.open().await?.submit(0, member).await?;

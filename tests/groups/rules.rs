@@ -116,7 +116,7 @@ async fn a_violated_group_rule_is_an_error_and_nothing_is_written() {
         other.to_string(),
         "group g was created with kind double, not sum: choose another name for another group"
     );
-    let rules = client.group(Group::new("double", "g").fail_fast()).await.unwrap_err();
+    let rules = client.group(Group::new("double", "g").fail_fast(true)).await.unwrap_err();
     assert!(matches!(rules, Error::Group(GroupError::Other { field: "failing fast", .. })), "{rules}");
     let total = client.group(Group::new("double", "h").total(1_000_001)).await.unwrap_err();
     assert_eq!(
@@ -223,7 +223,7 @@ async fn a_group_without_a_join_is_done_with_its_last_member_and_an_empty_one_im
     let runs = Runs::default();
     let cluster = cluster(doubling(&runs), 1).await;
     let client = cluster.client();
-    let group = client.group(Group::new("double", "plain").without_join().total(1)).await.unwrap();
+    let group = client.group(Group::new("double", "plain").join(false).total(1)).await.unwrap();
     group.submit(0, member(0)).await.unwrap();
     assert!(group.wait(SOON).await.unwrap().join.is_none());
     assert!(client.get(&JobId::new("double.join:@plain").unwrap()).await.unwrap().is_none());

@@ -49,7 +49,7 @@ fn both(runs: &Runs) -> Handlers {
                 context.sub_jobs::<Double>().open().await?;
                 return Err(HandlerError::new("after the first group"));
             }
-            let triples = context.sub_jobs::<Triple>().without_join().with_finished().open().await?;
+            let triples = context.sub_jobs::<Triple>().join(false).with_finished().open().await?;
             let doubles = context.sub_jobs::<Double>().open().await?;
             for n in 0..4 {
                 triples.submit(n, Triple::job(&u64::from(n))).await?;
@@ -110,7 +110,7 @@ async fn a_lane_waits_for_all_groups_and_a_cancelled_parent_stops_all_of_them() 
         .job("parent", |context, (): ()| async move {
             for n in 0..2 {
                 context.sub_jobs::<Double>().open().await?.submit(n, Double::job(&1)).await?;
-                let triples = context.sub_jobs::<Triple>().without_join().open().await?;
+                let triples = context.sub_jobs::<Triple>().join(false).open().await?;
                 triples.submit(n, Triple::job(&1)).await?;
             }
             context.cancelled().await;

@@ -42,7 +42,7 @@ async fn the_first_failure_runs_the_join_immediately_and_ends_the_other_members(
     let runs = Runs::default();
     let cluster = cluster(moody(&runs), 1).await;
     let client = cluster.client();
-    let group = client.group(Group::new("moody", "g").total(40).fail_fast()).await.unwrap();
+    let group = client.group(Group::new("moody", "g").total(40).fail_fast(true)).await.unwrap();
     group.submit(0, mood("well")).await.unwrap();
     group.submit(1, mood("stays")).await.unwrap();
     let running = JobId::new("moody:g:1").unwrap();
@@ -80,7 +80,7 @@ async fn the_first_failure_runs_the_join_immediately_and_ends_the_other_members(
 async fn a_fail_fast_group_without_a_join_refuses_members_after_the_first_failure() {
     let cluster = cluster(moody(&Runs::default()), 1).await;
     let client = cluster.client();
-    let plain = Group::new("unserved", "plain").fail_fast().without_join();
+    let plain = Group::new("unserved", "plain").fail_fast(true).join(false);
     let group = client.group(plain).await.unwrap();
     let job = || Job::new("unserved", &());
     for number in 0..3 {
@@ -158,14 +158,14 @@ async fn a_stopped_group_stops_the_sub_jobs_of_its_members() {
             if !ends {
                 return Err(HandlerError::new("broken"));
             }
-            let group = context.sub_jobs_of("moody").without_join().open().await?;
+            let group = context.sub_jobs_of("moody").join(false).open().await?;
             group.submit(0, mood("stays")).await?;
             Ok(())
         })
         .join_job("parent", |_, _| async { Ok(()) });
     let cluster = cluster(handlers, 1).await;
     let client = cluster.client();
-    let group = client.group(Group::new("parent", "outer").total(2).fail_fast()).await.unwrap();
+    let group = client.group(Group::new("parent", "outer").total(2).fail_fast(true)).await.unwrap();
     group.submit(0, Job::new("parent", &true)).await.unwrap();
     let inner = sub_jobs(client, "parent:outer:0").await;
     let inner = JobId::new(format!("moody:{inner}:0")).unwrap();
@@ -233,13 +233,13 @@ async fn each_generation_of_a_parent_has_its_own_sub_jobs() {
 async fn a_member_with_sub_jobs_is_not_retried_before_they_are_done() {
     let runs = Runs::default();
     let handlers = moody(&runs).job("parent", |context, (): ()| async move {
-        let group = context.sub_jobs_of("moody").without_join().open().await?;
+        let group = context.sub_jobs_of("moody").join(false).open().await?;
         group.submit(0, mood("stays")).await?;
         Err::<(), _>(HandlerError::new("broken"))
     });
     let cluster = cluster(handlers, 2).await;
     let client = cluster.client();
-    let group = client.group(Group::new("parent", "outer").without_join().total(1)).await.unwrap();
+    let group = client.group(Group::new("parent", "outer").join(false).total(1)).await.unwrap();
     let parent = group.submit(0, Job::new("parent", &()).max_attempts(1)).await.unwrap();
     let ended = parent.wait(SOON).await.unwrap();
     assert_eq!(ended.state, State::Dead);

@@ -84,7 +84,7 @@ async fn a_result_of_another_type_is_visible_and_fails_the_join() {
 #[tokio::test]
 async fn a_typed_view_of_a_group_of_another_kind_is_refused() {
     let client = Client::connect(&namespace("group-kinds")).await.unwrap();
-    let group = client.group(Group::new("double", "g").without_join().total(0)).await.unwrap();
+    let group = client.group(Group::new("double", "g").join(false).total(0)).await.unwrap();
     let refused = "group g has members of kind double, not other: a group has one kind";
     assert_eq!(client.existing_group::<Other>(group.id()).await.unwrap_err().to_string(), refused);
     let mut members = client.group_members::<Other>(group.id());
@@ -100,13 +100,13 @@ async fn there_is_no_result_of_a_join_or_a_finished_handler_that_does_not_exist(
     let handlers =
         Handlers::new().kind::<Double>(|_, n| async move { Ok(n) }).kind::<Other>(|context, n| async move {
             if n > 0 {
-                context.sub_jobs::<Double>().without_join().open().await?;
+                context.sub_jobs::<Double>().join(false).open().await?;
             }
             Ok(n)
         });
     let cluster = cluster(handlers, 1).await;
     let client = cluster.client();
-    let plain = client.group(Double::group("plain").without_join().total(0)).await.unwrap();
+    let plain = client.group(Double::group("plain").join(false).total(0)).await.unwrap();
     let error = plain.join_result(SOON).await.unwrap_err();
     assert_eq!(error.to_string(), "group plain has no join, so there is no result to wait for");
     let alone = client.submit(Other::job(&0).id("alone")).await.unwrap();

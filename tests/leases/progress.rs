@@ -19,7 +19,7 @@ fn counts(gate: &Gate) -> Handlers {
         }
         Ok(from)
     });
-    Handlers::new().add(counts.auto_renew())
+    Handlers::new().add(counts.auto_renew(true))
 }
 
 #[tokio::test]

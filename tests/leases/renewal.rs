@@ -24,7 +24,7 @@ fn held(gate: &Gate) -> Handlers {
         gate.wait().await;
         Ok(context.lease_until() > before)
     });
-    Handlers::new().add(auto.auto_renew()).add(asking.lease(LEASE))
+    Handlers::new().add(auto.auto_renew(true)).add(asking.lease(LEASE))
 }
 
 #[tokio::test]

@@ -118,7 +118,7 @@ impl<J> NewSchedule<J> {
         if let Some(job) = self.job_id {
             schedule = schedule.job_id(job);
         }
-        Ok(if self.replace { schedule.replace() } else { schedule })
+        Ok(schedule.replace(self.replace))
     }
 }
 

@@ -98,18 +98,17 @@ impl<K> Group<K> {
         self.set(|record| record.total = Some(total))
     }
 
-    /// Lets the first member that ends without success stop the group: the join runs immediately, waiting members are
-    /// cancelled, and running members are asked to stop.
+    /// Sets whether the first member that ends without success stops the group: then the join runs immediately, waiting members
+    /// are cancelled, and running members are asked to stop. Default: no.
     #[must_use]
-    pub fn fail_fast(self) -> Self {
-        self.set(|record| record.fail_fast = true)
+    pub fn fail_fast(self, fail_fast: bool) -> Self {
+        self.set(|record| record.fail_fast = fail_fast)
     }
 
-    /// Creates the group without a join. By default the group has a join of kind `KIND.join`, which waits for a
-    /// worker with a handler for it.
+    /// Sets whether the group has a join of kind `KIND.join`, which waits for a worker with a handler for it. Default: yes.
     #[must_use]
-    pub fn without_join(self) -> Self {
-        self.set(|record| record.join = false)
+    pub fn join(self, join: bool) -> Self {
+        self.set(|record| record.join = join)
     }
 
     /// Makes the group part of this trace. It applies to the join, and to members without a trace. Default: the span in

@@ -151,10 +151,10 @@ impl Schedule {
         self
     }
 
-    /// Replaces an existing schedule of this name with another spec. Without this, that is a conflict.
+    /// Sets whether the schedule replaces an existing one of this name with another spec. Default: no, that is a conflict.
     #[must_use]
-    pub fn replace(mut self) -> Self {
-        self.replaces = true;
+    pub fn replace(mut self, replace: bool) -> Self {
+        self.replaces = replace;
         self
     }
 

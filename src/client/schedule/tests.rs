@@ -88,7 +88,7 @@ impl Stage {
 fn a_schedule_with_the_same_spec_is_unchanged_and_with_another_a_conflict_or_replaced() {
     let stage = Stage::new();
     assert_eq!(stage.add(&hourly()), Ok(Added::Unchanged));
-    assert_eq!(stage.add(&hourly().replace()), Ok(Added::Unchanged));
+    assert_eq!(stage.add(&hourly().replace(true)), Ok(Added::Unchanged));
     assert_eq!(stage.version(), 0);
     let others = [
         (Schedule::every("a", 2 * HOUR, job()), "time to tick"),
@@ -107,7 +107,7 @@ fn a_schedule_with_the_same_spec_is_unchanged_and_with_another_a_conflict_or_rep
             "{error:?}"
         );
     }
-    let other = Schedule::every("a", 2 * HOUR, job()).replace();
+    let other = Schedule::every("a", 2 * HOUR, job()).replace(true);
     assert_eq!(stage.add(&other).map(Added::as_str), Ok("replaced"));
     assert_eq!(stage.record().changed.unwrap().what, ChangeKind::Replaced);
     assert_eq!([Added::Created, Added::Unchanged].map(Added::as_str), ["created", "unchanged"]);
@@ -162,7 +162,7 @@ fn only_a_call_that_may_have_written_has_an_unknown_outcome() {
     let error = unsent.add(&hourly()).unwrap_err();
     assert_eq!(error.class(), ErrorClass::Unavailable, "{error:?}");
     let calls: [fn(&Stage) -> ScheduleError; 4] = [
-        |stage| stage.add(&Schedule::every("a", 2 * HOUR, job()).replace()).unwrap_err(),
+        |stage| stage.add(&Schedule::every("a", 2 * HOUR, job()).replace(true)).unwrap_err(),
         |stage| stage.world.run(stage.schedules.remove(&named("a"))).unwrap_err(),
         |stage| stage.world.run(stage.schedules.pause(&named("a"))).unwrap_err(),
         |stage| stage.world.run(stage.schedules.trigger(&named("a"))).unwrap_err(),

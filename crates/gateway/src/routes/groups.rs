@@ -82,15 +82,10 @@ pub(super) async fn make_group(
     Traced(trace): Traced,
     Json(new): Json<NewGroup>,
 ) -> Result<Response, Problem> {
-    let mut group = Group::new(&new.kind, &new.name).trace_context(trace);
+    let group = Group::new(&new.kind, &new.name).trace_context(trace);
+    let mut group = group.fail_fast(new.fail_fast).join(new.join.unwrap_or(true));
     if let Some(total) = new.total {
         group = group.total(total);
-    }
-    if new.fail_fast {
-        group = group.fail_fast();
-    }
-    if new.join == Some(false) {
-        group = group.without_join();
     }
     let group = app.client.group(group).await?;
     let view = group.view().await?;

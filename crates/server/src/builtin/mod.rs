@@ -40,7 +40,7 @@ pub fn samples() -> Handlers {
     Handlers::new()
         .job("sum", |_, numbers: sum::Numbers| async move { numbers.sum() })
         .add(handler::raw("echo", |context| async move { Ok(context.payload().clone()) }))
-        .add(sleep.auto_renew())
+        .add(sleep.auto_renew(true))
         .job("fail", |context, Fail { message, times }| async move {
             match times {
                 Some(times) if context.attempt() > times => Ok(context.attempt()),
@@ -57,7 +57,7 @@ pub fn programs(exec: Exec) -> Handlers {
     let exec = with_state(Arc::new(exec)).job("exec", |exec, context, command: exec::Command| async move {
         exec::run(&context, command, &exec).await
     });
-    Handlers::new().add(exec.auto_renew())
+    Handlers::new().add(exec.auto_renew(true))
 }
 
 #[derive(Deserialize)]

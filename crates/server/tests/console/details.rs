@@ -186,7 +186,7 @@ async fn groups_are_listed_by_page_and_filtered_by_stage() {
     let client = Client::connect(&stage.to).await.unwrap();
     for number in 0..GROUPS {
         let group = bellwether::Group::new("nobody", format!("group-{number:03}"));
-        client.group(group.without_join()).await.unwrap();
+        client.group(group.join(false)).await.unwrap();
     }
     stage.post("/v1/groups/group-007/abandon", "").await.is(200);
     stage.get("/v1/groups/group-007/wait").await.is(200);

@@ -11,7 +11,7 @@ fn handlers() -> Handlers {
     let sum = Handlers::new().job("sum", |_, _: u32| async move { Ok(()) });
     let finished = sum.finished_job("parent", |_, _| async move { Ok("finished") });
     finished.job("parent", |context, children: u32| async move {
-        let group = context.sub_jobs_of("sum").without_join().with_finished().open().await?;
+        let group = context.sub_jobs_of("sum").join(false).with_finished().open().await?;
         for number in 0..children {
             group.submit(number, Job::new("sum", &number)).await?;
         }
@@ -24,7 +24,7 @@ async fn members_and_their_sub_jobs_are_shown_as_a_tree() {
     let stage = Stage::new("console-tree").await;
     let node = Node::builder(&stage.to).handlers(handlers()).slots(4).start().await.unwrap();
     let client = bellwether::Client::connect(&stage.to).await.unwrap();
-    let group = client.group(Group::new("parent", "night").total(2).without_join()).await.unwrap();
+    let group = client.group(Group::new("parent", "night").total(2).join(false)).await.unwrap();
     group.submit_all([2_u32, 120].map(|children| Job::new("parent", &children))).await.unwrap();
     group.wait(SOON).await.unwrap();
     let inner = client.get(&"parent:night:1".parse().unwrap()).await.unwrap().unwrap().sub_jobs[0].clone();

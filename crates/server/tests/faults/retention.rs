@@ -92,7 +92,7 @@ fn jobs(stage: &Stage, round: u32) -> Vec<Job> {
 fn parents() -> Handlers {
     Handlers::new()
         .job("parent", |context, (): ()| async move {
-            let group = context.sub_jobs_of("sum").without_join().with_finished().open().await?;
+            let group = context.sub_jobs_of("sum").join(false).with_finished().open().await?;
             for number in 0..5 {
                 group.submit(number, Job::new("sum", &[number, 1])).await?;
             }
@@ -136,7 +136,7 @@ async fn after_all_jobs_and_the_leaders_death_a_namespace_is_in_its_initial_stat
         let held = stage.submit([stage.runs.held(&format!("held-{round}"))]).await;
         stage.begun(40 * round + round + 1).await;
         ids.extend(stage.submit(jobs(&stage, u32::try_from(round).unwrap())).await);
-        let group = Group::new("sum", format!("group-{round}")).total(20).without_join();
+        let group = Group::new("sum", format!("group-{round}")).total(20).join(false);
         let group = stage.client.group(group).await.unwrap();
         group.submit_all((0..20).map(|n| Job::new("sum", &[n, 1]))).await.unwrap();
         let schedule = Schedule::every(format!("every-{round}"), EVERY, Job::new("sum", &[1]));

@@ -465,15 +465,10 @@ impl GroupPlan {
     ) -> Generation {
         let seal = if seal || self.seal == Seal::First { self.seal } else { Seal::Never };
         let all = &jobs[self.members.clone()];
-        let mut group = Group::new(self.kind.as_str(), self.id.as_str());
+        let group = Group::new(self.kind.as_str(), self.id.as_str());
+        let mut group = group.fail_fast(self.fail_fast).join(self.join);
         if seal == Seal::First {
             group = group.total(u32::try_from(all.len()).expect("few members"));
-        }
-        if self.fail_fast {
-            group = group.fail_fast();
-        }
-        if !self.join {
-            group = group.without_join();
         }
         let members = all.iter().take(members).map(|job| job.wish(false, IfExists::Same)).collect();
         Generation { group, members, seal, pace: Duration::from_millis(pace_ms) }

@@ -122,8 +122,8 @@ fn a_group_with_the_same_rules_is_the_same_group() {
     assert_eq!(again(Group::new("sum", "g")), Ok(g()));
     for (other, field) in [
         (Group::new("product", "g"), "kind"),
-        (Group::new("sum", "g").fail_fast(), "failing fast"),
-        (Group::new("sum", "g").without_join(), "a join"),
+        (Group::new("sum", "g").fail_fast(true), "failing fast"),
+        (Group::new("sum", "g").join(false), "a join"),
     ] {
         let error = again(other).unwrap_err();
         assert!(matches!(&error, Error::Group(GroupError::Other { field: said, .. }) if *said == field));

@@ -33,7 +33,7 @@ fn each_part_of_a_schedule_is_in_its_spec() {
     let schedule = schedule.misfire(Misfire::Skip).grace(2 * HOUR).overlap(Overlap::Forbid);
     let schedule = schedule.expires_after(3 * HOUR).job_id("own");
     assert_eq!((schedule.name(), schedule.replaces()), ("a", false));
-    assert!(schedule.clone().replace().replaces());
+    assert!(schedule.clone().replace(true).replaces());
     let (id, spec) = schedule.spec().unwrap();
     assert_eq!((id.as_str(), spec.misfire, spec.grace), ("a", Misfire::Skip, 2 * HOUR));
     assert_eq!((spec.overlap, spec.template.expires_after), (Overlap::Forbid, Some(3 * HOUR)));

@@ -162,7 +162,10 @@ fn a_schedule_with_an_equal_plain_payload_is_unchanged() {
     assert_eq!(conflict(add(&client, schedule("y"))), "payload");
     let other_kind = Schedule::every("s", Duration::from_secs(60), Job::new("product", "x"));
     assert_eq!(conflict(add(&client, other_kind)), "kind of job");
-    assert_eq!(add(&client, schedule("x").grace(Duration::from_secs(120)).replace()), Ok(Added::Replaced));
+    assert_eq!(
+        add(&client, schedule("x").grace(Duration::from_secs(120)).replace(true)),
+        Ok(Added::Replaced)
+    );
 
     // Another key: a difference, unless the codec asks to try later.
     let lost = world.client_with(codec(2, false));
@@ -171,7 +174,7 @@ fn a_schedule_with_an_equal_plain_payload_is_unchanged() {
     let error = add(&later, schedule("x")).unwrap_err();
     assert!(matches!(&error, ScheduleError::Codec { .. }), "{error:?}");
     assert_eq!(error.class(), ErrorClass::Unavailable);
-    assert_eq!(add(&lost, schedule("x").replace()), Ok(Added::Replaced));
+    assert_eq!(add(&lost, schedule("x").replace(true)), Ok(Added::Replaced));
     let error = add(&lost, schedule("unfit")).unwrap_err();
     assert!(matches!(&error, ScheduleError::Codec { .. }));
     assert_eq!(error.class(), ErrorClass::Invalid);
@@ -253,7 +256,7 @@ fn a_replacement_of_another_kind_is_encoded_again() {
     };
     add(schedule("x")).unwrap();
     let first = stored();
-    let other_kind = Schedule::every("s", Duration::from_secs(60), Job::new("product", "x")).replace();
+    let other_kind = Schedule::every("s", Duration::from_secs(60), Job::new("product", "x")).replace(true);
     assert_eq!(add(other_kind), Ok(Added::Replaced));
     assert_ne!(stored(), first, "the codec binds a payload to its kind");
 }

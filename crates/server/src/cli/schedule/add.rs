@@ -71,15 +71,12 @@ fn schedule(add: &Add) -> Result<Schedule, Failure> {
     let job = input::job(&add.kind, &add.payload, &add.content_type)?.options(add.options.0.clone());
     let when = add.times.when()?;
     let when = when.ok_or_else(|| Failure::usage("give one of --cron, --every and --at"))?;
-    let mut schedule = Schedule::new(add.schedule.as_str(), when, job);
+    let mut schedule = Schedule::new(add.schedule.as_str(), when, job).replace(add.replace);
     if let Some(after) = add.expires_after {
         schedule = schedule.expires_after(after);
     }
     if let Some(job) = &add.job_id {
         schedule = schedule.job_id(job);
-    }
-    if add.replace {
-        schedule = schedule.replace();
     }
     if let Some(misfire) = add.handling.misfire() {
         schedule = schedule.misfire(misfire);

@@ -59,10 +59,10 @@ fn group(kind: &str, start: &Start, worker: WorkerId, drawn: u64) -> SubJobs {
         group = group.total(total);
     }
     if bit(16) && bit(17) {
-        group = group.fail_fast();
+        group = group.fail_fast(true);
     }
     if !(bit(18) || bit(19)) {
-        group = group.without_join();
+        group = group.join(false);
     }
     let attempt = Attempt {
         job: start.job.clone(),
