@@ -83,7 +83,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
 async fn explain(client: &Client, job: &JobId) -> Result<String, Box<dyn Error>> {
     Ok(match client.explain(job).await?.cause {
         Cause::NotBefore { .. } => "it may not start before its start time".to_owned(),
-        Cause::Over { error: Some(error), .. } => format!("it ended: {error}"),
+        Cause::Ended { error: Some(error), .. } => format!("it ended: {error}"),
         Cause::Paused { kind, pause } => {
             format!("kind {kind} is paused by {}", pause.by.unwrap_or_default())
         }

@@ -116,7 +116,7 @@ pub enum Cause {
         at: SystemTime,
     },
     /// Another job of its lane comes first.
-    Behind {
+    LaneBusy {
         /// The lane.
         lane: Lane,
         /// The job that comes first.
@@ -152,7 +152,7 @@ pub enum Cause {
         note: String,
     },
     /// It has ended.
-    Over {
+    Ended {
         /// When it ended.
         at: Option<SystemTime>,
         /// Its last error, unless it succeeded.
@@ -213,7 +213,7 @@ fn cause(
     match place {
         Location::Terminal => {
             let error = error().filter(|_| view.state != State::Succeeded);
-            Cause::Over { at: view.finished_at, error }
+            Cause::Ended { at: view.finished_at, error }
         }
         Location::Quarantined { note } => Cause::Quarantined { note },
         Location::Nowhere => Cause::Nowhere,
@@ -270,7 +270,7 @@ fn cause_queued(view: &JobView, record: &JobRecord, cluster: &Cluster, behind: O
         Some(WaitReason::Lane) => match (&view.lane, &view.behind) {
             (Some(lane), Some(job)) => {
                 let status = behind.map_or_else(|| "no longer stored".to_owned(), status_of_first);
-                Cause::Behind { lane: lane.clone(), job: job.clone(), status }
+                Cause::LaneBusy { lane: lane.clone(), job: job.clone(), status }
             }
             (_, _) => Cause::Assignment,
         },
@@ -312,13 +312,13 @@ impl Cause {
             Self::NotBefore { .. } => "not_before",
             Self::Backoff { .. } => "backoff",
             Self::Overdue { .. } => "overdue",
-            Self::Behind { .. } => "lane",
+            Self::LaneBusy { .. } => "lane",
             Self::NoTurn => "no_turn",
             Self::Assignment => "assignment",
             Self::Running { .. } => "running",
             Self::WorkerLost { .. } => "worker_lost",
             Self::Quarantined { .. } => "quarantined",
-            Self::Over { .. } => "over",
+            Self::Ended { .. } => "ended",
             Self::Nowhere => "nowhere",
         }
     }
@@ -377,7 +377,7 @@ impl fmt::Display for Cause {
             Self::Overdue { at } => {
                 write!(f, "it expired at {}, and the leader is about to end it", rfc3339(*at))
             }
-            Self::Behind { lane, job, status } => {
+            Self::LaneBusy { lane, job, status } => {
                 write!(f, "{job} comes first in lane {lane}, and is {status}")
             }
             Self::NoTurn => f.write_str("its turn in its lane was deleted: cancel and retry it"),
@@ -396,7 +396,7 @@ impl fmt::Display for Cause {
                 write!(f, "its worker {worker} was lost, and the leader will requeue it")
             }
             Self::Quarantined { note } => write!(f, "it is quarantined: {note}"),
-            Self::Over { at, error } => {
+            Self::Ended { at, error } => {
                 f.write_str("it ended")?;
                 if let Some(at) = at {
                     write!(f, " at {}", rfc3339(*at))?;

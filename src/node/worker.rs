@@ -10,13 +10,13 @@ use tokio::sync::watch;
 #[non_exhaustive]
 pub enum WorkerState {
     /// The worker is not registered: there is no session yet, or the registration is being written or deleted.
-    Away,
+    Unregistered,
     /// The worker takes jobs.
     Serving(WorkerId),
     /// The worker takes no new jobs, because the node or an operator drains it.
     Draining(WorkerId),
     /// The drain is complete. The worker takes no jobs again.
-    Over,
+    Drained,
 }
 
 /// Watches the worker of a node. Of changes in quick succession only the last is seen.
@@ -68,9 +68,9 @@ fn state(WorkerStatus { stage, id }: WorkerStatus) -> WorkerState {
     match (stage, id) {
         (Stage::Serving, Some(id)) => WorkerState::Serving(id),
         (Stage::Draining, Some(id)) => WorkerState::Draining(id),
-        (Stage::Over, _) => WorkerState::Over,
+        (Stage::Over, _) => WorkerState::Drained,
         (Stage::Away | Stage::Registering | Stage::Leaving, _) | (Stage::Serving | Stage::Draining, None) => {
-            WorkerState::Away
+            WorkerState::Unregistered
         }
     }
 }

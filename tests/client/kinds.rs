@@ -150,7 +150,7 @@ async fn explain_shows_why_a_job_waits_in_each_state() {
     assert!(backoff.ends_with("after 1 failures, the last: boom"), "{backoff}");
     client.cancel(job).await.unwrap();
     let over = explained.why(job).await;
-    assert_eq!(over.as_str(), "over");
+    assert_eq!(over.as_str(), "ended");
     assert!(over.to_string().ends_with(": boom"), "{over}");
 
     let later = client.submit(sum().id("d").delay(Duration::from_secs(3_600))).await.unwrap();

@@ -35,7 +35,7 @@ async fn the_next_job_of_a_lane_waits_for_the_sub_jobs_of_the_first() {
     let next = client.submit(Job::new("next", &()).lane("x")).await.unwrap();
     let status = eventually_some("the next job waits for the first", SOON, async || {
         match client.explain(next.id()).await.unwrap().cause {
-            Cause::Behind { job, status, .. } if job.as_str() == "p" => Some(status),
+            Cause::LaneBusy { job, status, .. } if job.as_str() == "p" => Some(status),
             _ => None,
         }
     });

@@ -132,7 +132,7 @@ async fn a_lane_waits_for_all_groups_and_a_cancelled_parent_stops_all_of_them() 
     .await;
     let next = client.submit(Job::new("next", &()).lane("x")).await.unwrap();
     let cause = client.explain(next.id()).await.unwrap().cause;
-    assert!(matches!(cause, Cause::Behind { .. }), "{cause}");
+    assert!(matches!(cause, Cause::LaneBusy { .. }), "{cause}");
     client.cancel(parent.id()).await.unwrap();
     for id in [&first, &further] {
         let view = done(client, id).await;

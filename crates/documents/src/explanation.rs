@@ -69,7 +69,7 @@ fn details(cause: &Cause) -> Value {
             json!({ "until": rfc3339(*until), "failures": failures, "losses": losses, "error": error })
         }
         Cause::Overdue { at } => json!({ "expired_at": rfc3339(*at) }),
-        Cause::Behind { lane, job, status } => {
+        Cause::LaneBusy { lane, job, status } => {
             json!({ "lane": lane.as_str(), "behind": job.as_str(), "status": status })
         }
         Cause::Running { worker, node, attempt, since, cancel_requested } => json!({
@@ -78,7 +78,7 @@ fn details(cause: &Cause) -> Value {
         }),
         Cause::WorkerLost { worker } => json!({ "worker": worker.to_string() }),
         Cause::Quarantined { note } => json!({ "note": note }),
-        Cause::Over { at, error } => json!({ "finished_at": at.map(rfc3339), "error": error }),
+        Cause::Ended { at, error } => json!({ "finished_at": at.map(rfc3339), "error": error }),
         Cause::NoLeader | Cause::NoTurn | Cause::Assignment | Cause::Nowhere => json!({}),
         // A cause of a later version of the library: the sentence has its values.
         _ => json!({}),

@@ -19,7 +19,7 @@ use super::{ChangedDocument, DurationSchema, JobOptionsSchema};
 pub struct ScheduleDocument {
     /// Name of the schedule.
     id: String,
-    /// `ticking`, `paused`, or `over` if there is no further tick.
+    /// `ticking`, `paused`, or `ended` after the last tick.
     #[schema(required)]
     state: Option<String>,
     /// `{cron, zone}`, `{every, anchor}` or `{at}`.

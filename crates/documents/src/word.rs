@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
-use bellwether::State;
 use bellwether::client::{Ended, GroupStage, IfExists};
+use bellwether::node::ElectionStrategy;
 use bellwether::schedule::Overlap;
+use bellwether::{Scheme, State};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde::de::{Deserialize, Deserializer, Error as _};
 use utoipa::openapi::RefOr;
@@ -19,6 +20,15 @@ pub trait Words: Copy + Send + Sync + 'static {
     const TEXT: &'static str;
     /// Each value, its word and its meaning.
     const ALL: &'static [(Self, &'static str, &'static str)];
+}
+
+impl Words for ElectionStrategy {
+    const NAME: &'static str = "ElectionStrategy";
+    const TEXT: &'static str = "How candidates are ordered.";
+    const ALL: &'static [(Self, &'static str, &'static str)] = &[
+        (Self::Queue, "queue", "A queue: each candidate watches the one before it"),
+        (Self::Single, "single", "One znode: the first candidate to create it leads"),
+    ];
 }
 
 impl Words for Ended {
@@ -67,6 +77,23 @@ impl Words for Overlap {
         (Self::Allow, "allow", "The tick gets its job"),
         (Self::Forbid, "forbid", "The tick is skipped"),
         (Self::Queue, "queue", "The tick gets its job, which waits for the other jobs in a lane"),
+    ];
+}
+
+impl Words for Scheme {
+    const NAME: &'static str = "Scheme";
+    const TEXT: &'static str = "How a user logs in to ZooKeeper.";
+    const ALL: &'static [(Self, &'static str, &'static str)] = &[
+        (
+            Self::Digest,
+            "digest",
+            "ZooKeeper's built-in scheme: every server supports it and accepts any password",
+        ),
+        (
+            Self::SaslDigestMd5,
+            "sasl-digest-md5",
+            "SASL DIGEST-MD5, for an ensemble that stores the passwords and rejects wrong ones",
+        ),
     ];
 }
 

@@ -51,7 +51,7 @@ fn each_cause_is_a_sentence() {
         since,
         cancel_requested,
     };
-    let over = |at, error: Option<&str>| Cause::Over { at, error: error.map(Into::into) };
+    let over = |at, error: Option<&str>| Cause::Ended { at, error: error.map(Into::into) };
     for (cause, name, sentence) in [
         (
             Cause::UnknownKind { kind: kind.clone() },
@@ -106,7 +106,7 @@ fn each_cause_is_a_sentence() {
             format!("it expired at {AT}, and the leader is about to end it"),
         ),
         (
-            Cause::Behind { lane: Lane::new("l").unwrap(), job: id("b"), status: "queued".into() },
+            Cause::LaneBusy { lane: Lane::new("l").unwrap(), job: id("b"), status: "queued".into() },
             "lane",
             "b comes first in lane l, and is queued".into(),
         ),
@@ -124,8 +124,8 @@ fn each_cause_is_a_sentence() {
             format!("its worker {worker} was lost, and the leader will requeue it"),
         ),
         (Cause::Quarantined { note: "why".into() }, "quarantined", "it is quarantined: why".into()),
-        (over(None, None), "over", "it ended".into()),
-        (over(Some(at()), Some("boom")), "over", format!("it ended at {AT}: boom")),
+        (over(None, None), "ended", "it ended".into()),
+        (over(Some(at()), Some("boom")), "ended", format!("it ended at {AT}: boom")),
         (Cause::Nowhere, "nowhere", "it is in no queue and no inbox: look again".into()),
     ] {
         assert_eq!((cause.as_str(), cause.to_string()), (name, sentence));
@@ -249,7 +249,7 @@ fn an_ended_job_is_explained_with_its_error_unless_it_succeeded() {
         });
         stage.world.close(&id("a"), worker, ending);
         let error = (!succeeds).then(|| "boom".to_owned());
-        assert_eq!(stage.cause(), Cause::Over { at: Some(at()), error });
+        assert_eq!(stage.cause(), Cause::Ended { at: Some(at()), error });
     }
 }
 
@@ -259,11 +259,11 @@ fn a_job_of_a_lane_is_explained_with_the_first_job_and_its_status() {
     stage.world.run(stage.client.submit(sum().lane("l").id("b"))).unwrap();
     let explained = stage.world.run(stage.client.explain(&id("b"))).unwrap();
     let status = "queued: no live worker handles this kind".to_owned();
-    assert_eq!(explained.cause, Cause::Behind { lane: Lane::new("l").unwrap(), job: id("a"), status });
+    assert_eq!(explained.cause, Cause::LaneBusy { lane: Lane::new("l").unwrap(), job: id("a"), status });
     stage.world.tree().delete(&path::record(&id("a")));
     let explained = stage.world.run(stage.client.explain(&id("b"))).unwrap();
     let status = "no longer stored".to_owned();
-    assert_eq!(explained.cause, Cause::Behind { lane: Lane::new("l").unwrap(), job: id("a"), status });
+    assert_eq!(explained.cause, Cause::LaneBusy { lane: Lane::new("l").unwrap(), job: id("a"), status });
 }
 
 #[test]

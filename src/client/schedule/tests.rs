@@ -295,7 +295,7 @@ fn a_schedule_after_its_only_tick_is_over_and_names_its_last_job() {
         last_tick: Some(BEGINNING + HOUR),
         ..record
     });
-    assert_eq!((view().state(), view().next()), ("over", None));
+    assert_eq!((view().state(), view().next()), ("ended", None));
     let tick = crate::schedule::tick_id(&named("a"), at);
     assert_eq!(view().last_job(), Some(tick));
     stage.world.tree().update("/schedules/a", |mut record: ScheduleRecord| {

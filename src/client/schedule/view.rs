@@ -118,13 +118,13 @@ impl ScheduleView {
         Some(record.job_id.clone().unwrap_or_else(|| tick_id(&self.id, last)))
     }
 
-    /// Returns its state as a word: `ticking`, `paused`, `over` after the last tick, or `unreadable`.
+    /// Returns its state as a word: `ticking`, `paused`, `ended` after the last tick, or `unreadable`.
     #[must_use]
     pub fn state(&self) -> &'static str {
         match &self.record {
             Err(_) => "unreadable",
             Ok(record) if record.paused => "paused",
-            Ok(record) if record.next.is_none() => "over",
+            Ok(record) if record.next.is_none() => "ended",
             Ok(_) => "ticking",
         }
     }

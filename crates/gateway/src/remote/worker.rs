@@ -468,7 +468,7 @@ impl RemoteWorker {
                         self.changed.notify_waiters();
                     }
                     // Drained: the remote process learns it and leaves.
-                    Some(WorkerState::Over) => self.state().table.drain(),
+                    Some(WorkerState::Drained) => self.state().table.drain(),
                     None if drains => return self.idle(&mut wishes).await,
                     // The namespace was refused, or the node's actors failed: the log names the reason.
                     None => return,

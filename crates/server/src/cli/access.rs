@@ -8,31 +8,14 @@ use std::path::{Path, PathBuf};
 
 use bellwether::access_lists::Roles;
 use bellwether::{Access, Scheme};
-use clap::{Args, ValueEnum};
+use bellwether_documents::word;
+use clap::Args;
 
 use super::exit::Failure;
 
 /// The environment variable for the password, as an alternative to the file. It is neither an option nor a key of the
 /// configuration file, so that no output shows it.
 pub(crate) const PASSWORD: &str = "BELLWETHER_ZOOKEEPER_PASSWORD";
-
-/// How the user logs in to ZooKeeper.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Auth {
-    /// ZooKeeper's built-in scheme: every server supports it and accepts any password.
-    Digest,
-    /// SASL DIGEST-MD5, for an ensemble that stores the passwords and rejects wrong ones.
-    SaslDigestMd5,
-}
-
-impl From<Auth> for Scheme {
-    fn from(auth: Auth) -> Self {
-        match auth {
-            Auth::Digest => Self::Digest,
-            Auth::SaslDigestMd5 => Self::SaslDigestMd5,
-        }
-    }
-}
 
 /// Options of every command that talks to ZooKeeper.
 #[derive(Debug, Args)]
@@ -54,8 +37,8 @@ pub(crate) struct AccessOptions {
     #[arg(long, global = true, value_name = "FILE")]
     zookeeper_roles: Option<PathBuf>,
     /// How the user logs in.
-    #[arg(long, global = true, value_enum, default_value = "digest")]
-    zookeeper_auth: Auth,
+    #[arg(long, global = true, value_parser = word::<Scheme>(), default_value = "digest")]
+    zookeeper_auth: Scheme,
     /// Connect only with TLS, to servers whose certificate is signed by one of the authorities in this PEM file.
     #[arg(long, global = true, value_name = "FILE")]
     zookeeper_tls_ca: Option<PathBuf>,
@@ -115,7 +98,7 @@ impl AccessOptions {
                 return Err(Failure::usage(format!("{PASSWORD} is not UTF-8")));
             }
         };
-        let access = Access::login(self.zookeeper_auth.into(), user, password);
+        let access = Access::login(self.zookeeper_auth, user, password);
         let former = self.zookeeper_former_password_file.as_deref();
         let former = former.map(|file| read("zookeeper_former_password_file", file)).transpose()?;
         let access = match former {

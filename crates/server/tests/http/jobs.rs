@@ -20,7 +20,7 @@ async fn a_job_is_submitted_waited_for_and_shown() {
     assert_eq!((&over["state"], &over["result"]), (&json!("succeeded"), &json!(3)));
     assert_eq!(stage.get("/v1/jobs/sum-1").await.is(200).json(), over);
     let why = stage.get("/v1/jobs/sum-1/explain").await.is(200).json();
-    assert_eq!((&why["state"], &why["why"]), (&json!("succeeded"), &json!("over")));
+    assert_eq!((&why["state"], &why["why"]), (&json!("succeeded"), &json!("ended")));
 
     // The same submission is the same job; another payload is a conflict.
     let again = stage.post("/v1/jobs", body).await.is(200);
