@@ -2,7 +2,8 @@
 //!
 //! A separate client adds them once ZooKeeper is reachable, and is then closed. Adding the same schedule again
 //! changes nothing, so nodes that start with the same schedules create each of them once, and a restarted node
-//! creates none. A schedule that cannot be added is logged; the node runs without it.
+//! creates none. A schedule that cannot be added is logged, and the node runs without it: for example if the namespace has the
+//! maximum number of schedules.
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use crate::client::{Client, ClientBuilder, Schedule};
 /// The first pause before a retry: ZooKeeper is mostly back soon. The pause doubles up to [`MAX_RETRY`].
 const MIN_RETRY: Duration = Duration::from_secs(1);
 
-/// The longest pause before a retry. A namespace with the maximum number of schedules may stay full for days.
+/// The longest pause before a retry. An outage of ZooKeeper may last for hours.
 const MAX_RETRY: Duration = Duration::from_secs(30);
 
 pub(super) async fn add(builder: ClientBuilder, mut schedules: Vec<Schedule>) {

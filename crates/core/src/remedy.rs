@@ -31,7 +31,7 @@ pub enum ErrorClass {
     Conflict,
     /// Other clients changed the same record repeatedly during the call.
     Contended,
-    /// The namespace holds the maximum number of something. Nothing was changed.
+    /// The namespace has no room for the job at the moment: the end of jobs or the retention frees some. Nothing was changed.
     Overloaded,
     /// ZooKeeper, or the store of a payload codec, did not serve the request in time or not at the moment.
     Unavailable,

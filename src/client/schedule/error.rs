@@ -52,9 +52,9 @@ pub enum ScheduleError {
     },
     /// The namespace has the maximum number of schedules. Nothing was written.
     #[error(
-        "overloaded: there are {schedules} schedules of at most {MAX_SCHEDULES}: remove some, or use another namespace"
+        "there are {schedules} schedules of at most {MAX_SCHEDULES}: remove some, or use another namespace"
     )]
-    Overloaded {
+    TooMany {
         /// The number of schedules.
         schedules: usize,
     },
@@ -134,8 +134,8 @@ impl ScheduleError {
             Self::Name(_) | Self::Invalid(_) | Self::Job(_) | Self::JobOwns { .. } | Self::Past { .. } => {
                 ErrorClass::Invalid
             }
-            Self::Conflict { .. } => ErrorClass::Conflict,
-            Self::Overloaded { .. } => ErrorClass::Overloaded,
+            // Schedules stay until a client removes them, so a retry alone does not help.
+            Self::Conflict { .. } | Self::TooMany { .. } => ErrorClass::Conflict,
             Self::NotFound(_) => ErrorClass::NotFound,
             Self::Unreadable { .. } => ErrorClass::Unreadable,
             Self::Contended { .. } => ErrorClass::Contended,
@@ -160,7 +160,7 @@ impl ScheduleError {
             | Self::JobOwns { .. }
             | Self::Past { .. }
             | Self::Conflict { .. }
-            | Self::Overloaded { .. }
+            | Self::TooMany { .. }
             | Self::NotFound(_)
             | Self::Unreadable { .. }
             | Self::Contended { .. }

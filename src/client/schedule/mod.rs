@@ -342,7 +342,7 @@ impl Schedules {
         let parent = self.0.0.session.read(by, |zk| zk.get(path::SCHEDULES.to_owned())).await?;
         let schedules = parent.map_or(0, |parent| parent.children);
         if schedules >= MAX_SCHEDULES {
-            return Err(ScheduleError::Overloaded { schedules });
+            return Err(ScheduleError::TooMany { schedules });
         }
         Ok(())
     }

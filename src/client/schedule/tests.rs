@@ -139,7 +139,9 @@ fn a_namespace_has_a_limited_number_of_schedules() {
     let fill = |count| stage.world.tree().stat(path::SCHEDULES, |node| node.children = count);
     fill(MAX_SCHEDULES);
     let error = stage.add(&hourly()).unwrap_err();
-    assert_eq!(error, ScheduleError::Overloaded { schedules: MAX_SCHEDULES });
+    assert_eq!(error, ScheduleError::TooMany { schedules: MAX_SCHEDULES });
+    assert_eq!((error.class(), error.remedy()), (ErrorClass::Conflict, Remedy::FixInput));
+    assert!(!error.is_retryable(), "a node would retry until an operator removes a schedule");
     fill(MAX_SCHEDULES - 1);
     assert_eq!(stage.add(&hourly()), Ok(Added::Created));
     assert_eq!(stage.add(&hourly()), Ok(Added::Unchanged), "an existing one needs no room");
