@@ -224,7 +224,7 @@ impl JobId {
     /// The time in a UUIDv7, such as the id of a job that was submitted without one: when the client generated it, by
     /// the client's clock. `None` for any other id.
     #[must_use]
-    pub fn generated_at(&self) -> Option<WallMillis> {
+    pub(crate) fn generated_at(&self) -> Option<WallMillis> {
         let uuid = Uuid::try_parse(&self.0)
             .ok()
             .filter(|uuid| uuid.get_version() == Some(uuid::Version::SortRand))?;

@@ -24,7 +24,7 @@
 //! next record is due, its last record count, and when that was counted. It lists and reads a bucket only when a
 //! record in it can be due, and at most as often as a slack allows. A bucket whose new names are enough to exceed its share if
 //! they are segments is listed, and read only if it does. It does not read a record whose id is younger than the
-//! shortest retention ([`JobId::generated_at`](crate::name::JobId::generated_at)). So a record with a generated id is read about
+//! shortest retention (`JobId::generated_at`). So a record with a generated id is read about
 //! once, and one with another id about ten times in its life, whatever the number of records. A bucket above its share with
 //! many open jobs is scanned less often, because each scan reads them again (`bucket`). Every round asks for the
 //! counts of all buckets.
