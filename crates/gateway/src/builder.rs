@@ -61,6 +61,7 @@ impl std::fmt::Debug for GatewayBuilder {
 
 /// Why a gateway cannot serve.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum GatewayError {
     /// Other machines could reach the gateway without TLS or tokens. Nothing listens.
     #[error(

@@ -12,6 +12,7 @@ const UPKEEP: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// Metrics cannot be recorded.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum MetricsError {
     /// This process already has a metrics recorder.
     #[error("this process already has another metrics recorder")]

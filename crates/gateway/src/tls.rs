@@ -55,6 +55,7 @@ impl fmt::Debug for Tls {
 
 /// Why TLS cannot be used. The text never contains the content of the files.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TlsError {
     /// A file cannot be read, or is not PEM.
     #[error("cannot read {what} from {path}: {reason}", path = .path.display())]

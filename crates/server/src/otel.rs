@@ -40,6 +40,7 @@ const PATH: &str = "/v1/traces";
 
 /// Traces cannot be exported.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ExportError {
     /// This build cannot send to the address.
     #[error(

@@ -71,6 +71,7 @@ impl fmt::Debug for Jwt {
 
 /// Why tokens of the provider cannot be accepted.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum JwtError {
     /// A setting is empty or too long.
     #[error("the {what} of JSON Web Tokens must have 1 to {most} printable ASCII characters")]

@@ -80,6 +80,7 @@ impl fmt::Debug for Tokens {
 
 /// Why tokens cannot be used. The text never contains a token or a digest.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TokenError {
     /// The file cannot be read.
     #[error("cannot read the file of tokens {path}", path = .path.display())]

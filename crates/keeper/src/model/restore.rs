@@ -12,6 +12,7 @@ use crate::store::Snapshot;
 
 /// A snapshot that is not a valid tree.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RestoreError {
     /// A path is invalid or occurs twice.
     #[error("the stored path {path:?} is invalid or occurs twice")]

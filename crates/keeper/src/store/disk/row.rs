@@ -59,6 +59,7 @@ impl<'a> RowData<'a> {
 
 /// The reason why a row cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RowError {
     /// Another version of this program wrote the row, or it is not a row.
     #[error("row version {0} is unknown; this program reads version {ROW_VERSION}")]
