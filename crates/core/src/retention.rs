@@ -22,6 +22,8 @@ const WRONG_AHEAD: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// How long records of terminal jobs are kept, by how they ended, and how many in total.
+///
+/// A later version may have more fields: change some of the present ones, as in `Retention { dead, ..present }`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Retention {
     /// For succeeded jobs. Default 1 day.

@@ -45,6 +45,8 @@ pub struct WorkerInfo {
 
 /// What an operator changes on a running worker. It is part of the registration, so an assignment under earlier settings
 /// cannot commit. The process keeps it for its later registrations, and a restart of the process ends it.
+///
+/// A later version may have more fields: change some of the present ones, as in `WorkerSettings { slots, ..present }`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct WorkerSettings {
     /// The number of slots instead of the configured one; 0 takes no jobs.
