@@ -21,7 +21,7 @@ pub(crate) enum Failure {
     Missing(Missing),
     /// ZooKeeper is installed but does not start.
     Start(StartError),
-    /// Types in the public API have no public name.
+    /// Types of the public API violate its rules.
     Api(Vec<String>),
     /// Links of the documentation lead nowhere.
     Links(Vec<String>),
@@ -68,7 +68,9 @@ impl fmt::Display for Failure {
             Self::Start(error @ (StartError::Exited { .. } | StartError::NotReady { .. })) => {
                 write!(f, "{error}")
             }
-            Self::Api(leaks) => write!(f, "the API of bellwether is not closed:\n  {}", leaks.join("\n  ")),
+            Self::Api(leaks) => {
+                write!(f, "the API of bellwether violates its rules:\n  {}", leaks.join("\n  "))
+            }
             Self::Links(links) => write!(f, "broken links:\n  {}", links.join("\n  ")),
             Self::Mutate(trouble) => write!(f, "{trouble}"),
             Self::DataDir => f.write_str(

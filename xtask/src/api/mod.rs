@@ -1,8 +1,11 @@
 //! `cargo xtask api`: checks that a program can name every type in the public API of `bellwether`.
 //!
 //! A type in a public signature belongs to the API, and so to its version: a change of it breaks users. The types of
-//! private crates must therefore be re-exported on purpose, and third-party types must be on a list with a reason. The
-//! check reads the JSON output of rustdoc, which is unstable: it follows the pinned compiler and is not part of `ci`.
+//! private crates must therefore be re-exported on purpose, and third-party types must be on a list with a reason. A type
+//! must be `#[non_exhaustive]`, or on a list with a reason. The check reads the JSON output of rustdoc, which is unstable: it
+//! follows the pinned compiler and is not part of `ci`.
+
+mod lists;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -12,80 +15,7 @@ use serde_json::Value;
 use crate::cargo;
 use crate::failure::Failure;
 
-/// The crates whose items `bellwether` re-exports. Programs do not depend on them.
-const PRIVATE: [&str; 4] = ["bellwether_core", "bellwether_zk", "bellwether_actors", "bellwether_host"];
-
-/// The crates with a feature `testing`, whose items are part of the API, too.
-const TESTING: [&str; 3] = ["bellwether", "bellwether_actors", "bellwether_host"];
-
-/// A trait that programs must not be able to name, so that they cannot implement another one.
-const SEALED: &str = "bellwether::client::job::kind::sealed::Sealed";
-
-/// Crates whose types may be part of the API, with the reason.
-const ALLOWED: [(&str, &str); 10] = [
-    ("std", "the standard library"),
-    ("core", "the standard library"),
-    ("alloc", "the standard library"),
-    ("serde", "payloads, results and documents are serialized"),
-    ("serde_core", "the traits of serde are defined here"),
-    ("serde_json", "an error keeps the decoding error as its source"),
-    ("futures_core", "`Stream`, until the standard library has it"),
-    ("thiserror", "derived implementations"),
-    ("uuid", "a worker id is a UUID"),
-    ("tokio_util", "the stop signal of a handler, which other libraries of tokio take"),
-];
-
-/// Types whose fields or variants are part of the API, with the reason.
-const EXHAUSTIVE: [(&[&str], &str); 7] = [
-    (
-        &["State", "GroupStage", "LeadershipState", "Inactive", "Ended", "MemberEnd", "Remedy"],
-        "the states of a job, a group and a leader are the contract: a program that ignored a new one would be wrong",
-    ),
-    (
-        &[
-            "Accepted",
-            "Added",
-            "Cancelled",
-            "Closed",
-            "Drained",
-            "DrainedWorker",
-            "Retried",
-            "Reason",
-            "Rejection",
-        ],
-        "outcomes of calls: the caller must decide on each, and a new one changes the call",
-    ),
-    (
-        &[
-            "Backoff",
-            "DurationText",
-            "IfExists",
-            "Lifetime",
-            "Misfire",
-            "Op",
-            "Overlap",
-            "SkipReason",
-            "Policy",
-            "Retention",
-            "Scheme",
-            "BuiltInStrategy",
-            "Strategy",
-            "When",
-            "WorkerSettings",
-        ],
-        "settings that callers write, and that the stored form, the nodes and the simulator match completely",
-    ),
-    (
-        &["HeldAttempt", "Owner", "Refusal", "Taken"],
-        "what a program that takes over attempts writes and decides on, completely",
-    ),
-    (&["Entry", "Fault", "Struck"], "the faults that a test injects, and the table of the actors"),
-    (&["Labels", "Metric", "MetricType", "Unit"], "constants that dashboards are generated from"),
-    (
-        &["Handler", "Registered", "Untyped"],
-        "the two forms of a handler and its options; a marker without values",
-    ),
-];
+use lists::{ALLOWED, EXHAUSTIVE, PRIVATE, SEALED, TESTING, listed};
 
 /// Generates the JSON of all crates and checks it.
 pub(crate) fn run() -> Result<(), Failure> {
@@ -155,19 +85,16 @@ struct Check<'a> {
 }
 
 impl<'a> Check<'a> {
-    /// Returns one line per type without a public name.
+    /// Returns one line per violation.
     fn of(docs: &'a BTreeMap<&'static str, Doc>) -> Vec<String> {
         let mut check = Self { docs, named: BTreeSet::new(), queue: Vec::new() };
         check.name("bellwether", &docs["bellwether"].root.clone());
-        let mut leaks = BTreeSet::new();
+        let (mut leaks, mut closed) = (BTreeSet::new(), BTreeSet::new());
         for (krate, id) in std::mem::take(&mut check.queue) {
             let doc = &docs[krate];
             let item = doc.path(&id).unwrap_or_else(|| doc.index[&id]["name"].to_string());
-            let short = item.rsplit("::").next().unwrap_or_default();
-            if is_closed(&doc.index[&id]) && !EXHAUSTIVE.iter().any(|(names, _)| names.contains(&short)) {
-                leaks.insert(format!(
-                    "{item} is neither #[non_exhaustive] nor on the list of exhaustive types"
-                ));
+            if is_closed(&doc.index[&id]) {
+                closed.insert(item.clone());
             }
             let mut used = BTreeSet::new();
             uses(doc, &id, &mut used);
@@ -179,6 +106,16 @@ impl<'a> Check<'a> {
                 }
             }
         }
+        let exhaustive = listed(&EXHAUSTIVE);
+        let (missing, stale) = differences(&closed, &exhaustive);
+        leaks.extend(
+            missing.map(|item| {
+                format!("{item} is neither #[non_exhaustive] nor on the list of exhaustive types")
+            }),
+        );
+        leaks.extend(stale.map(|item| {
+            format!("{item}, on the list of exhaustive types, is #[non_exhaustive] or no type of the API")
+        }));
         leaks.into_iter().collect()
     }
 
@@ -227,6 +164,14 @@ impl<'a> Check<'a> {
         let owner = PRIVATE.into_iter().find(|owner| path.split("::").next() == Some(owner))?;
         Some((owner, self.docs[owner].at(&path)?.to_owned()))
     }
+}
+
+/// Returns the found paths that are not listed, and the listed ones that were not found.
+fn differences<'a>(
+    found: &'a BTreeSet<String>,
+    listed: &'a BTreeSet<String>,
+) -> (impl Iterator<Item = &'a String>, impl Iterator<Item = &'a String>) {
+    (found.difference(listed), listed.difference(found))
 }
 
 /// Whether a new field or variant of a type breaks users.

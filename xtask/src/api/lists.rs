@@ -1,0 +1,109 @@
+//! What the check of the API allows, with the reasons.
+
+use std::collections::BTreeSet;
+
+/// The crates whose items `bellwether` re-exports. Programs do not depend on them.
+pub(super) const PRIVATE: [&str; 4] =
+    ["bellwether_core", "bellwether_zk", "bellwether_actors", "bellwether_host"];
+
+/// The crates with a feature `testing`, whose items are part of the API, too.
+pub(super) const TESTING: [&str; 3] = ["bellwether", "bellwether_actors", "bellwether_host"];
+
+/// A trait that programs must not be able to name, so that they cannot implement another one.
+pub(super) const SEALED: &str = "bellwether::client::job::kind::sealed::Sealed";
+
+/// Crates whose types may be part of the API, with the reason.
+pub(super) const ALLOWED: [(&str, &str); 10] = [
+    ("std", "the standard library"),
+    ("core", "the standard library"),
+    ("alloc", "the standard library"),
+    ("serde", "payloads, results and documents are serialized"),
+    ("serde_core", "the traits of serde are defined here"),
+    ("serde_json", "an error keeps the decoding error as its source"),
+    ("futures_core", "`Stream`, until the standard library has it"),
+    ("thiserror", "derived implementations"),
+    ("uuid", "a worker id is a UUID"),
+    ("tokio_util", "the stop signal of a handler, which other libraries of tokio take"),
+];
+
+/// The paths of types whose fields or variants are part of the API, with the reason. They are the paths of the definitions, which
+/// rustdoc gives, not those that programs use.
+pub(super) const EXHAUSTIVE: [(&[&str], &str); 7] = [
+    (
+        &[
+            "bellwether::client::group::members::MemberEnd",
+            "bellwether::client::group::view::GroupStage",
+            "bellwether::client::purge::Ended",
+            "bellwether::client::view::State",
+            "bellwether::election::state::LeadershipState",
+            "bellwether_core::machine::election::leadership::event::Inactive",
+            "bellwether_core::remedy::Remedy",
+        ],
+        "the states of a job, a group and a leader are the contract: a program that ignored a new one would be wrong",
+    ),
+    (
+        &[
+            "bellwether::client::cluster::DrainedWorker",
+            "bellwether::client::control::Cancelled",
+            "bellwether::client::control::Retried",
+            "bellwether_actors::worker::pulse::Closed",
+            "bellwether_core::job::identity::Accepted",
+            "bellwether_core::machine::worker::wing::event::Drained",
+            "bellwether_core::outcome::Reason",
+            "bellwether_core::outcome::Rejection",
+        ],
+        "outcomes of calls: the caller must decide on each, and a new one changes the call",
+    ),
+    (
+        &[
+            "bellwether::schedule::When",
+            "bellwether_core::backoff::Backoff",
+            "bellwether_core::duration::DurationText",
+            "bellwether_core::job::identity::IfExists",
+            "bellwether_core::machine::election::campaign::Strategy",
+            "bellwether_core::machine::election::leadership::Policy",
+            "bellwether_core::placement::BuiltInStrategy",
+            "bellwether_core::retention::Retention",
+            "bellwether_core::schedule::due::Misfire",
+            "bellwether_core::schedule::record::SkipReason",
+            "bellwether_core::schedule::spec::Overlap",
+            "bellwether_core::txn::Lifetime",
+            "bellwether_core::txn::Op",
+            "bellwether_core::worker::WorkerSettings",
+            "bellwether_zk::access::Scheme",
+        ],
+        "settings that callers write, and that the stored form, the nodes and the simulator match completely",
+    ),
+    (
+        &[
+            "bellwether_actors::worker::takeover::Taken",
+            "bellwether_core::takeover::HeldAttempt",
+            "bellwether_core::takeover::Owner",
+            "bellwether_core::takeover::Refusal",
+        ],
+        "what a program that takes over attempts writes and decides on, completely",
+    ),
+    (
+        &[
+            "bellwether_host::testing::probe::Fault",
+            "bellwether_host::testing::probe::Struck",
+            "bellwether_host::testing::roster::Entry",
+        ],
+        "the faults that a test injects, and the table of the actors",
+    ),
+    (
+        &[
+            "bellwether_core::metric::Labels",
+            "bellwether_core::metric::Metric",
+            "bellwether_core::metric::MetricType",
+            "bellwether_core::metric::Unit",
+        ],
+        "constants that dashboards are generated from",
+    ),
+    (&["bellwether::client::job::kind::Untyped"], "a marker without values"),
+];
+
+/// The paths of a list.
+pub(super) fn listed(list: &[(&[&str], &str)]) -> BTreeSet<String> {
+    list.iter().flat_map(|(paths, _)| *paths).map(ToString::to_string).collect()
+}
