@@ -1,9 +1,10 @@
 //! The classes of errors, and the remedies for them.
 //!
-//! Every error of the library has three methods: `class` returns the type of the failure; `remedy` returns the reaction:
+//! Every error of a call has three methods: `class` returns the type of the failure; `remedy` returns the reaction:
 //! make the same call again, read the state first, change the input, or give up; `is_retryable` is true for the first of
-//! these. The errors of single values, such as [`NameError`](crate::NameError), do not have them: their input
-//! must be changed.
+//! these. The errors of single values, such as [`NameError`](crate::NameError), do not have them: their input must be changed.
+//! [`Rejection`] and [`RecordError`] are reasons of other errors, and a [`HandlerError`](crate::HandlerError) is a handler's result:
+//! they do not have the methods either.
 //!
 //! ```no_run
 //! use bellwether::client::SubmitError;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bellwether::handler::with_state;
 use bellwether::testing::{Attempt, AttemptError, Cluster};
-use bellwether::{HandlerError, Handlers, Job, JobKind, State, Tag};
+use bellwether::{HandlerError, Handlers, Job, JobKind, Remedy, State, Tag};
 use bellwether_testkit::eventually;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -61,6 +61,7 @@ async fn an_attempt_is_performed_without_a_cluster() {
 
     let unknown = Attempt::of(Job::new("unknown", &())).unwrap().perform(&handlers).await;
     assert!(matches!(unknown, Err(AttemptError::NoHandler(_))), "{unknown:?}");
+    assert_eq!(unknown.unwrap_err().remedy(), Remedy::FixInput);
     assert!(Attempt::of(Job::new("attempt", &()).id("a/b")).is_err(), "the id is malformed");
 }
 

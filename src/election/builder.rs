@@ -60,7 +60,7 @@ impl StartError {
     pub fn class(&self) -> ErrorClass {
         match self {
             Self::Connection(_) | Self::Node(_) => ErrorClass::Invalid,
-            Self::Namespace(_) => ErrorClass::Closed,
+            Self::Namespace(error) => error.class(),
             Self::Unreachable { .. } => ErrorClass::Unavailable,
             Self::Actors(_) => ErrorClass::Failed,
         }

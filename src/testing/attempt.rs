@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 
 use bellwether_core::job::Payload;
 use bellwether_core::name::Kind;
+use bellwether_core::remedy::ErrorClass;
 use bellwether_core::time::WallMillis;
 use tokio_util::sync::CancellationToken;
 
@@ -38,6 +39,20 @@ pub enum AttemptError {
     #[error("the result is not of the kind's type")]
     Type(#[source] serde_json::Error),
 }
+
+impl AttemptError {
+    /// Returns the class of the error.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::Handlers(error) => error.class(),
+            Self::NoHandler(_) | Self::Type(_) => ErrorClass::Invalid,
+            Self::Failed(_) => ErrorClass::Failed,
+        }
+    }
+}
+
+bellwether_core::impl_remedy!(AttemptError);
 
 impl<K> Attempt<K> {
     /// Returns the first attempt of a job.

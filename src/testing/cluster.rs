@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use bellwether_core::remedy::ErrorClass;
 use bellwether_host::testing::Probe;
 use bellwether_host::worker::Stage;
 use bellwether_keeper::model::Config;
@@ -86,6 +87,21 @@ pub enum ClusterError {
     #[error("not reached within {SOON:?}: {0}")]
     NotInTime(&'static str),
 }
+
+impl ClusterError {
+    /// Returns the class of the error.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::Keeper(_) | Self::KeeperProxy(_) => ErrorClass::Failed,
+            Self::Node(error) => error.class(),
+            Self::Client(error) => error.class(),
+            Self::NotInTime(_) => ErrorClass::TimedOut,
+        }
+    }
+}
+
+bellwether_core::impl_remedy!(ClusterError);
 
 impl fmt::Debug for ClusterBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

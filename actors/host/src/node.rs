@@ -61,7 +61,7 @@ impl NodeError {
     #[must_use]
     pub fn class(&self) -> ErrorClass {
         match self {
-            Self::Namespace(_) => ErrorClass::Closed,
+            Self::Namespace(error) => error.class(),
             Self::Actors(_) => ErrorClass::Failed,
         }
     }

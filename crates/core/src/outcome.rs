@@ -122,6 +122,8 @@ impl Reason {
     }
 }
 
+crate::impl_remedy!(Reason);
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,7 +10,7 @@ use std::str::FromStr as _;
 use std::time::{Duration, SystemTime};
 
 use bellwether::client::Error;
-use bellwether::{Client, ErrorClass, JobId};
+use bellwether::{Client, ErrorClass, JobId, Remedy};
 use futures::{StreamExt, TryStreamExt, stream};
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStoreExt};
@@ -66,6 +66,18 @@ impl SweepError {
             Self::Store(_) => ErrorClass::Unavailable,
             Self::Client(error) => error.class(),
         }
+    }
+
+    /// Returns what the caller can do.
+    #[must_use]
+    pub fn remedy(&self) -> Remedy {
+        self.class().remedy()
+    }
+
+    /// Whether the same call may succeed later.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        self.remedy() == Remedy::Retry
     }
 }
 

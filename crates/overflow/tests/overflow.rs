@@ -10,7 +10,8 @@ use bellwether::client::{Accepted, IfExists, SubmitError};
 use bellwether::codec::Part;
 use bellwether::testing::Cluster;
 use bellwether::{
-    Client, CodecContext, CodecError, Handlers, Job, JobHandle, JobId, JobKind, Kind, PayloadCodec, State,
+    Client, CodecContext, CodecError, Handlers, Job, JobHandle, JobId, JobKind, Kind, PayloadCodec, Remedy,
+    State,
 };
 use bellwether_overflow::object_store::local::LocalFileSystem;
 use bellwether_overflow::{INLINE_BYTES, MIN_AGE, OverflowCodec, SweepError};
@@ -219,6 +220,7 @@ async fn a_sweep_removes_old_objects_of_jobs_without_a_record_and_no_others() {
 
     let refused = stage.codec.sweep(&stage.client, MIN_AGE - Duration::from_secs(1)).await.unwrap_err();
     assert!(matches!(refused, SweepError::Age(_)), "{refused}");
+    assert_eq!((refused.remedy(), refused.is_retryable()), (Remedy::FixInput, false));
     let swept = stage.codec.sweep(&stage.client, MIN_AGE).await.unwrap();
     assert_eq!((swept.removed, swept.in_use, swept.young, swept.foreign), (2, 1, 1, 1));
     let left = ["open", "old", "young", "sum:g:7"].map(|job| stage.objects(job).len());

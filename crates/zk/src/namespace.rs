@@ -10,6 +10,7 @@ use bellwether_core::machine::election::campaign::Strategy;
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::path::{self, Bucket, SubBucket};
 use bellwether_core::ready::Shard;
+use bellwether_core::remedy::ErrorClass;
 use bellwether_core::retention::Retention;
 use bellwether_core::txn::{Lifetime, Op};
 use bellwether_core::wire::{self, LAYOUT_VERSION, Layout, WireError};
@@ -159,6 +160,12 @@ pub enum NamespaceError {
 }
 
 impl NamespaceError {
+    /// Returns the class of the error.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        if self.may_pass() { ErrorClass::Unavailable } else { ErrorClass::Closed }
+    }
+
     /// Whether a retry may succeed: the connection was lost, or the server was overloaded.
     #[must_use]
     pub fn may_pass(&self) -> bool {
@@ -178,6 +185,8 @@ impl NamespaceError {
         }
     }
 }
+
+bellwether_core::impl_remedy!(NamespaceError);
 
 /// Checks the session's namespace. With `create` it also creates what is missing: the chroot and its parents, the
 /// parents and buckets, the epoch, and last `/layout`, so that a namespace with a layout is complete. It also creates

@@ -8,6 +8,7 @@ use bellwether_core::name::{GroupId, JobId, Kind, WorkerId};
 use bellwether_core::outcome::Reason;
 use bellwether_core::remedy::{ErrorClass, Remedy};
 use bellwether_core::wire::WireError;
+use bellwether_zk::NamespaceError;
 use uuid::Uuid;
 
 use super::*;
@@ -155,6 +156,19 @@ fn each_error_of_a_submission_has_a_class_and_names_its_job() {
         ),
     ] {
         assert_eq!((error.class(), error.job().is_some()), (class, names_job), "{error}");
+    }
+}
+
+#[test]
+fn a_namespace_error_is_retryable_only_if_the_namespace_may_be_usable_later() {
+    let namespace = |reason| NamespaceError::Refused { chroot: "/x".into(), reason };
+    for (error, class, remedy) in [
+        (NamespaceError::Disconnected, ErrorClass::Unavailable, Remedy::Retry),
+        (namespace(Reason::NotSent), ErrorClass::Unavailable, Remedy::Retry),
+        (NamespaceError::Absent { chroot: "/x".into(), known: 8 }, ErrorClass::Closed, Remedy::GiveUp),
+    ] {
+        assert_eq!((error.class(), error.remedy()), (class, remedy), "{error}");
+        assert_eq!(error.is_retryable(), error.may_pass(), "{error}");
     }
 }
 

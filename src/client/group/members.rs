@@ -11,6 +11,7 @@ use bellwether_core::chain::chain;
 use bellwether_core::group::{End, GroupError};
 use bellwether_core::job::{JobRecord, JobState, Payload, Verdict};
 use bellwether_core::name::{GroupId, JobId, Kind};
+use bellwether_core::remedy::ErrorClass;
 use bellwether_core::{path, wire};
 
 use super::super::Client;
@@ -63,7 +64,18 @@ pub struct MemberError {
     pub id: JobId,
     /// How it ended.
     pub reason: String,
+    class: ErrorClass,
 }
+
+impl MemberError {
+    /// Returns the class of the error: `Unreadable` if there may be a result that cannot be read or decoded, otherwise `Failed`.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        self.class
+    }
+}
+
+bellwether_core::impl_remedy!(MemberError);
 
 impl<R> Member<R> {
     /// Returns its result.
@@ -71,15 +83,16 @@ impl<R> Member<R> {
     /// # Errors
     /// [`MemberError`] if it did not succeed, or its result is not of its kind's type.
     pub fn into_result(self) -> Result<R, MemberError> {
-        let reason = match self.end {
+        use ErrorClass::{Failed, Unreadable};
+        let (reason, class) = match self.end {
             MemberEnd::Succeeded(result) => return Ok(result),
-            MemberEnd::Undecodable(error) => format!("has a result of another type: {error}"),
-            MemberEnd::Cancelled => "was cancelled".to_owned(),
-            MemberEnd::Dead(error) => format!("is dead: {error}"),
-            MemberEnd::Open => "has not ended".to_owned(),
-            MemberEnd::Unreadable(_) => "has no readable record".to_owned(),
+            MemberEnd::Undecodable(error) => (format!("has a result of another type: {error}"), Unreadable),
+            MemberEnd::Cancelled => ("was cancelled".to_owned(), Failed),
+            MemberEnd::Dead(error) => (format!("is dead: {error}"), Failed),
+            MemberEnd::Open => ("has not ended".to_owned(), Failed),
+            MemberEnd::Unreadable(_) => ("has no readable record".to_owned(), Unreadable),
         };
-        Err(MemberError { number: self.number, id: self.id, reason })
+        Err(MemberError { number: self.number, id: self.id, reason, class })
     }
 
     /// Returns the bytes of its result, whatever their type; `None` if it did not succeed. They are decoded by the client's

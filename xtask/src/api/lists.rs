@@ -100,6 +100,41 @@ pub(super) const EXHAUSTIVE: [(&[&str], &str); 7] = [
     (&["bellwether::client::job::kind::Untyped"], "a marker without values"),
 ];
 
+/// The trait of errors.
+pub(super) const ERROR: &str = "core::error::Error";
+
+/// The paths of errors without `class`, `remedy` and `is_retryable`, with the reason.
+pub(super) const WITHOUT_REMEDY: [(&[&str], &str); 3] = [
+    (
+        &[
+            "bellwether::client::list::cursor::CursorError",
+            "bellwether::client::timing::TimingError",
+            "bellwether::connection::SessionTimeoutError",
+            "bellwether_core::duration::DurationError",
+            "bellwether_core::job::payload::ContentTypeError",
+            "bellwether_core::job::payload::PayloadError",
+            "bellwether_core::job::policy::PolicyError",
+            "bellwether_core::job::priority::PriorityError",
+            "bellwether_core::job::progress::ProgressError",
+            "bellwether_core::name::NameError",
+            "bellwether_core::placement::OwnStrategyError",
+            "bellwether_core::retention::RetentionError",
+            "bellwether_core::schedule::SpecError",
+            "bellwether_core::trace::TraceContextError",
+            "bellwether_core::worker::WorkerSettingsError",
+            "bellwether_zk::access::AccessError",
+            "bellwether_zk::connect_string::ConnectStringError",
+            "bellwether_zk::roles::RolesError",
+        ],
+        "errors of a single value or setting: invalid, and it must be changed",
+    ),
+    (
+        &["bellwether_core::outcome::Rejection", "bellwether_core::wire::WireError"],
+        "the reasons of other errors, which have them",
+    ),
+    (&["bellwether_host::worker::handler::error::HandlerError"], "the result of a handler"),
+];
+
 /// The paths of a list.
 pub(super) fn listed(list: &[(&[&str], &str)]) -> BTreeSet<String> {
     list.iter().flat_map(|(paths, _)| *paths).map(ToString::to_string).collect()

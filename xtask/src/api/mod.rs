@@ -2,8 +2,8 @@
 //!
 //! A type in a public signature belongs to the API, and so to its version: a change of it breaks users. The types of
 //! private crates must therefore be re-exported on purpose, and third-party types must be on a list with a reason. A type
-//! must be `#[non_exhaustive]`, or on a list with a reason. The check reads the JSON output of rustdoc, which is unstable: after an
-//! update of the compiler, `Doc` may have to follow its format.
+//! must be `#[non_exhaustive]`, and an error must have a class and a remedy, or be on a list with a reason. The check reads the
+//! JSON output of rustdoc, which is unstable: after an update of the compiler, `Doc` may have to follow its format.
 
 mod lists;
 
@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::cargo;
 use crate::failure::Failure;
 
-use lists::{ALLOWED, EXHAUSTIVE, PRIVATE, SEALED, listed};
+use lists::{ALLOWED, ERROR, EXHAUSTIVE, PRIVATE, SEALED, WITHOUT_REMEDY, listed};
 
 /// Generates the JSON of all crates and checks it.
 pub(crate) fn run() -> Result<(), Failure> {
@@ -36,7 +36,9 @@ pub(crate) fn run() -> Result<(), Failure> {
     let docs = names.map(read).collect::<Result<BTreeMap<_, _>, Failure>>()?;
     let leaks = Check::of(&docs);
     if leaks.is_empty() {
-        eprintln!("xtask: every type in the API of bellwether has a public name, and may grow or is listed");
+        eprintln!(
+            "xtask: every type in the API of bellwether has a public name, and may grow or is listed; every error of a call has a remedy"
+        );
         return Ok(());
     }
     Err(Failure::Api(leaks))
@@ -89,12 +91,16 @@ impl<'a> Check<'a> {
     fn of(docs: &'a BTreeMap<&'static str, Doc>) -> Vec<String> {
         let mut check = Self { docs, named: BTreeSet::new(), queue: Vec::new() };
         check.name("bellwether", &docs["bellwether"].root.clone());
-        let (mut leaks, mut closed) = (BTreeSet::new(), BTreeSet::new());
+        let mut leaks = BTreeSet::new();
+        let (mut closed, mut without_remedy) = (BTreeSet::new(), BTreeSet::new());
         for (krate, id) in std::mem::take(&mut check.queue) {
             let doc = &docs[krate];
             let item = doc.path(&id).unwrap_or_else(|| doc.index[&id]["name"].to_string());
             if is_closed(&doc.index[&id]) {
                 closed.insert(item.clone());
+            }
+            if is_error(doc, &id) && !has_methods(doc, &id, &["class", "remedy", "is_retryable"]) {
+                without_remedy.insert(item.clone());
             }
             let mut used = BTreeSet::new();
             uses(doc, &id, &mut used);
@@ -115,6 +121,14 @@ impl<'a> Check<'a> {
         );
         leaks.extend(stale.map(|item| {
             format!("{item}, on the list of exhaustive types, is #[non_exhaustive] or no type of the API")
+        }));
+        let excepted = listed(&WITHOUT_REMEDY);
+        let (missing, stale) = differences(&without_remedy, &excepted);
+        leaks.extend(missing.map(|item| {
+            format!("{item} has no `class`, `remedy` and `is_retryable`, and is not on the list of errors without them")
+        }));
+        leaks.extend(stale.map(|item| {
+            format!("{item}, on the list of errors without a remedy, has one or is no error of the API")
         }));
         leaks.into_iter().collect()
     }
@@ -182,6 +196,29 @@ fn is_closed(item: &Value) -> bool {
     let is_tuple = kind["tuple"].as_array().is_some_and(|fields| fields.iter().all(|field| !field.is_null()));
     let is_enum = item["inner"].get("enum").is_some();
     (is_open_struct || is_tuple || is_enum) && !item["attrs"].to_string().contains("non_exhaustive")
+}
+
+/// Whether a type is an error: by its name, or because it implements the trait.
+fn is_error(doc: &Doc, id: &str) -> bool {
+    let is_type = ["struct", "enum"].iter().any(|kind| doc.index[id]["inner"].get(kind).is_some());
+    let by_name = doc.index[id]["name"].as_str().is_some_and(|name| name.ends_with("Error"));
+    let implements = |part: &Value| doc.path(&part["trait"]["id"].to_string()).as_deref() == Some(ERROR);
+    is_type && (by_name || impls(doc, id).any(implements))
+}
+
+/// Whether a type itself has all of these methods.
+fn has_methods(doc: &Doc, id: &str, methods: &[&str]) -> bool {
+    let own = impls(doc, id).filter(|part| part["trait"].is_null());
+    let items = own.flat_map(|part| ids(&part["items"]));
+    let names = items.filter_map(|id| doc.index.get(&id)?["name"].as_str()).collect::<BTreeSet<_>>();
+    methods.iter().all(|method| names.contains(method))
+}
+
+/// The implementations of a type.
+fn impls<'a>(doc: &'a Doc, id: &str) -> impl Iterator<Item = &'a Value> {
+    let parts = doc.index[id]["inner"].as_object().into_iter().flat_map(serde_json::Map::values);
+    let all = parts.flat_map(|part| ids(&part["impls"]));
+    all.filter_map(|id| Some(&doc.index.get(&id)?["inner"]["impl"]))
 }
 
 /// Collects the ids of the types and traits in the public signatures of an item, its fields, variants and methods.

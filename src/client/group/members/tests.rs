@@ -1,5 +1,7 @@
 //! The ends of members.
 
+use bellwether_core::remedy::Remedy;
+
 use super::*;
 use crate::client::job::JobKind;
 
@@ -35,21 +37,27 @@ fn a_result_of_another_type_is_a_separate_end() {
     assert!(matches!(&typed.end, MemberEnd::Undecodable(error) if error.contains("expected i64")));
     assert!(typed.succeeded());
     assert_eq!(typed.stored().unwrap().bytes(), b"\"three\"");
-    let error = typed.into_result().unwrap_err().to_string();
-    assert!(error.starts_with("member 7 of the group has no result: job sum:g:7 has a result of another"));
+    let error = typed.into_result().unwrap_err();
+    assert_eq!((error.class(), error.remedy()), (ErrorClass::Unreadable, Remedy::GiveUp));
+    assert!(
+        error
+            .to_string()
+            .starts_with("member 7 of the group has no result: job sum:g:7 has a result of another")
+    );
 }
 
 #[test]
 fn a_member_without_success_has_no_result_for_its_reason() {
     let table = [
-        (MemberEnd::Cancelled, "was cancelled"),
-        (MemberEnd::Dead("boom".into()), "is dead: boom"),
-        (MemberEnd::Open, "has not ended"),
-        (MemberEnd::Unreadable(None), "has no readable record"),
+        (MemberEnd::Cancelled, "was cancelled", ErrorClass::Failed),
+        (MemberEnd::Dead("boom".into()), "is dead: boom", ErrorClass::Failed),
+        (MemberEnd::Open, "has not ended", ErrorClass::Failed),
+        (MemberEnd::Unreadable(None), "has no readable record", ErrorClass::Unreadable),
     ];
-    for (end, reason) in table {
+    for (end, reason, class) in table {
         let typed = member(end).decoded::<Sum>();
         assert!(!typed.succeeded() && typed.stored().is_none(), "{reason}");
-        assert_eq!(typed.into_result().unwrap_err().reason, reason);
+        let error = typed.into_result().unwrap_err();
+        assert_eq!((error.reason.as_str(), error.class()), (reason, class));
     }
 }
