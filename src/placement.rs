@@ -32,5 +32,5 @@
 
 pub use bellwether_core::name::StrategyName;
 pub use bellwether_core::placement::{
-    BuiltInStrategy, OwnStrategyError, PlacementJob, PlacementStrategy, PlacementWorker,
+    BuiltInStrategy, CustomStrategyError, PlacementJob, PlacementStrategy, PlacementWorker,
 };

@@ -286,7 +286,7 @@ impl<K> Job<K> {
         // A delayed entry could be replaced by another one of the same minute unseen, which would then be promoted
         // instead.
         if self.if_exists == IfExists::Again && self.timing.start.is_some() {
-            return Err(JobError::AgainLater);
+            return Err(JobError::AgainWithStart);
         }
         self.timing.at(now)?;
         Ok(())

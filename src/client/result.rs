@@ -78,7 +78,7 @@ impl<K: ParentKind> JobHandle<K> {
             job.sub_jobs.into_iter().next().ok_or_else(|| ResultError::NoSubJobs(self.id().clone()))?;
         let left = by.at.since(self.client.0.session.now());
         let done = self.client.wait_group(&group, left).await?;
-        let finish = done.finish.ok_or(GroupError::Without { group, job: "finished handler" });
+        let finish = done.finish.ok_or(GroupError::NoResult { group, job: "finished handler" });
         self.client.ended(&finish.map_err(Error::from)?).await?.json_result()
     }
 }
@@ -94,7 +94,7 @@ impl<K: JoinKind> GroupHandle<K> {
     /// Like [`Client::wait_group`].
     pub async fn join_result(&self, within: Duration) -> Result<K::Joined, ResultError> {
         let GroupView { join, .. } = self.client.wait_joined(self.id(), within).await?;
-        let join = join.ok_or_else(|| GroupError::Without { group: self.id().clone(), job: "join" });
+        let join = join.ok_or_else(|| GroupError::NoResult { group: self.id().clone(), job: "join" });
         self.client.ended(&join.map_err(Error::from)?).await?.json_result()
     }
 }

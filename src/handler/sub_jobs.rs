@@ -25,7 +25,7 @@ pub enum SubJobsError {
     /// The node's client cannot connect.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// The group cannot be created; [`GroupError::AttemptOver`] if the attempt was closed in the meantime.
+    /// The group cannot be created; [`GroupError::AttemptClosed`] if the attempt was closed in the meantime.
     #[error(transparent)]
     Client(#[from] Error),
 }

@@ -3,7 +3,7 @@
 use std::io;
 
 use bellwether_core::name::NameError;
-use bellwether_core::placement::OwnStrategyError;
+use bellwether_core::placement::CustomStrategyError;
 use bellwether_core::remedy::ErrorClass;
 use bellwether_host::node::NodeError;
 use bellwether_host::worker::{RegistryError, WorkerConfigError};
@@ -35,7 +35,7 @@ pub enum StartError {
     },
     /// A custom placement strategy has the name of another strategy.
     #[error(transparent)]
-    Placement(#[from] OwnStrategyError),
+    Placement(#[from] CustomStrategyError),
     /// A setting of the worker is out of bounds.
     #[error(transparent)]
     Worker(#[from] WorkerConfigError),

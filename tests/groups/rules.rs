@@ -117,14 +117,14 @@ async fn a_violated_group_rule_is_an_error_and_nothing_is_written() {
         "group g was created with kind double, not sum: choose another name for another group"
     );
     let rules = client.group(Group::new("double", "g").fail_fast(true)).await.unwrap_err();
-    assert!(matches!(rules, Error::Group(GroupError::Other { field: "failing fast", .. })), "{rules}");
+    assert!(matches!(rules, Error::Group(GroupError::Conflict { field: "failing fast", .. })), "{rules}");
     let total = client.group(Group::new("double", "h").total(1_000_001)).await.unwrap_err();
     assert_eq!(
         total.to_string(),
         "total of group h is 1000001: at most 1000000 are allowed; nest groups for more"
     );
     let long = client.group(Group::new("double", "x".repeat(120))).await.unwrap_err();
-    assert!(matches!(long, Error::Group(GroupError::Name { .. })), "{long}");
+    assert!(matches!(long, Error::Group(GroupError::NameTooLong { .. })), "{long}");
     assert!(Group::new("double", "a:b").check().is_err());
     assert!(client.get_group(&crate::stage::group("h")).await.unwrap().is_none());
     let view = group.view().await.unwrap();
@@ -141,7 +141,7 @@ async fn an_outdated_handle_reads_the_group_again() {
     two.submit(2, member(2)).await.unwrap();
     assert!(matches!(
         two.submit(3, member(3)).await.unwrap_err(),
-        SubmitError::Group(GroupError::Number { .. })
+        SubmitError::Group(GroupError::NumberTooLarge { .. })
     ));
     client.close().await;
 }

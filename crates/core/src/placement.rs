@@ -177,7 +177,7 @@ pub struct OwnStrategies(BTreeMap<StrategyName, OwnStrategy>);
 /// A custom strategy cannot be added.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum OwnStrategyError {
+pub enum CustomStrategyError {
     /// The name denotes a built-in strategy.
     #[error("{0} is a built-in placement strategy: choose another name")]
     BuiltIn(StrategyName),
@@ -195,14 +195,14 @@ impl OwnStrategies {
         &mut self,
         name: StrategyName,
         strategy: Arc<dyn PlacementStrategy>,
-    ) -> Result<(), OwnStrategyError> {
+    ) -> Result<(), CustomStrategyError> {
         if BuiltInStrategy::named(&name).is_some() {
-            return Err(OwnStrategyError::BuiltIn(name));
+            return Err(CustomStrategyError::BuiltIn(name));
         }
         let own = OwnStrategy { name: name.clone(), strategy };
         match self.0.insert(name.clone(), own) {
             None => Ok(()),
-            Some(_) => Err(OwnStrategyError::Twice(name)),
+            Some(_) => Err(CustomStrategyError::Twice(name)),
         }
     }
 

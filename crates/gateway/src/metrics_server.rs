@@ -30,6 +30,7 @@ pub(super) const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Why metrics cannot be served. Nothing listens.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum MetricsServerError {
     /// Other machines can reach the address, and it is not protected.
     #[error(

@@ -33,7 +33,7 @@ fn only_an_error_whose_call_is_safe_to_repeat_is_retryable() {
         (SubmitError::Overloaded { id: id(), entries: 5_000 }, Remedy::Retry),
         (SubmitError::Refused { id: id(), reason: Reason::Refused("throttled".into()) }, Remedy::Retry),
         (SubmitError::Refused { id: id(), reason: Reason::NoAuth }, Remedy::GiveUp),
-        (SubmitError::Invalid(JobError::AgainLater), Remedy::FixInput),
+        (SubmitError::Invalid(JobError::AgainWithStart), Remedy::FixInput),
         (SubmitError::Unreadable { id: id(), reason: WireError::Magic }, Remedy::GiveUp),
         (contended.into(), Remedy::Retry),
         (Error::NotFound(id()).into(), Remedy::FixInput),
@@ -50,7 +50,8 @@ fn the_chain_of_an_error_names_each_source_once() {
     let refused = Error::Refused(Reason::NoAuth);
     assert_eq!(chain(&refused), "ZooKeeper refused the request: not authorised");
     let name = GroupId::plain("a b").expect_err("a blank");
-    let group = SubmitError::from(Error::Group(GroupError::Name { group: "g".into(), source: name.clone() }));
+    let group =
+        SubmitError::from(Error::Group(GroupError::NameTooLong { group: "g".into(), source: name.clone() }));
     assert_eq!(chain(&group), format!("the names of group g and its kind do not fit together: {name}"));
 }
 
@@ -89,7 +90,7 @@ fn each_error_of_a_call_has_a_class_and_names_its_job() {
         ),
         (undecodable(true), ErrorClass::Unavailable, true),
         (undecodable(false), ErrorClass::Unreadable, true),
-        (Error::Group(GroupError::Absent { group: group.clone() }), ErrorClass::NotFound, false),
+        (Error::Group(GroupError::NotFound { group: group.clone() }), ErrorClass::NotFound, false),
         (Error::Quarantined(id()), ErrorClass::Conflict, true),
         (contended(Subject::Job(id())), ErrorClass::Contended, true),
         (contended(Subject::Page), ErrorClass::Contended, false),
@@ -122,11 +123,11 @@ fn each_error_of_a_submission_has_a_class_and_names_its_job() {
     let kind = Kind::new("sum").unwrap();
     let encode = |source| SubmitError::Encode { id: id(), source };
     for (error, class, names_job) in [
-        (SubmitError::Invalid(JobError::AgainLater), ErrorClass::Invalid, false),
+        (SubmitError::Invalid(JobError::AgainWithStart), ErrorClass::Invalid, false),
         (SubmitError::Client(Error::NotFound(id())), ErrorClass::NotFound, true),
         (SubmitError::Client(Error::Refused(Reason::NoAuth)), Reason::NoAuth.class(), false),
         (
-            SubmitError::Group(GroupError::Absent { group: GroupId::new("g").unwrap() }),
+            SubmitError::Group(GroupError::NotFound { group: GroupId::new("g").unwrap() }),
             ErrorClass::NotFound,
             false,
         ),

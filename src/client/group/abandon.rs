@@ -29,7 +29,7 @@ impl Client {
         async move {
             let by = self.by();
             for _ in 0..TRIES {
-                let absent = || GroupError::Absent { group: id.clone() };
+                let absent = || GroupError::NotFound { group: id.clone() };
                 let node = self.0.session.read(by, |zk| zk.get(path::group(id))).await?.ok_or_else(absent)?;
                 let record = decode(id, &node)?;
                 if record.stopped == Some(Stop::Abandoned) {
@@ -38,8 +38,8 @@ impl Client {
                 if let Some(parent) = &record.parent {
                     return Err(GroupError::SubJobs { group: id.clone(), parent: parent.job.clone() }.into());
                 }
-                if let Some(why) = record.refuses_new() {
-                    return Err(GroupError::Closed { group: id.clone(), why }.into());
+                if let Some(reason) = record.refuses_new() {
+                    return Err(GroupError::Closed { group: id.clone(), reason }.into());
                 }
                 let abandoned =
                     GroupRecord { changed: self.change(ChangeKind::Abandoned), ..record.abandoned() };

@@ -122,7 +122,7 @@ impl<K: AnyKind> GroupHandle<K> {
                 return Ok(());
             }
             if let Some(number) = self.highest(by).await?.filter(|number| *number >= total) {
-                return Err(GroupError::Below { group: id.clone(), number, total }.into());
+                return Err(GroupError::TotalTooSmall { group: id.clone(), number, total }.into());
             }
             if self.client.0.session.commit(by, txn::set_group(id, version, &sealed)).await?
                 == Written::Applied
@@ -154,10 +154,10 @@ impl<K: AnyKind> GroupHandle<K> {
     /// Reads the group: see [`Client::get_group`].
     ///
     /// # Errors
-    /// The errors of [`Client::get_group`]; [`GroupError::Absent`] if the group was removed.
+    /// The errors of [`Client::get_group`]; [`GroupError::NotFound`] if the group was removed.
     pub async fn view(&self) -> Result<GroupView, Error> {
         let view = self.client.get_group(&self.known.id).await?;
-        view.ok_or_else(|| GroupError::Absent { group: self.known.id.clone() }.into())
+        view.ok_or_else(|| GroupError::NotFound { group: self.known.id.clone() }.into())
     }
 
     /// Waits until the group is done: see [`Client::wait_group`].
@@ -180,19 +180,19 @@ impl<K: AnyKind> GroupHandle<K> {
         let (record, _) = self.known.look();
         let kind = job.kind()?;
         if *kind != record.kind {
-            return Err(GroupError::Kind { group, there: record.kind, given: kind.clone() }.into());
+            return Err(GroupError::Kind { group, existing: record.kind, given: kind.clone() }.into());
         }
         if job.has_id() {
             return Err(GroupError::OwnId { group }.into());
         }
         if job.mode() == IfExists::Again {
-            return Err(GroupError::Again { group }.into());
+            return Err(GroupError::MemberReopened { group }.into());
         }
         let total = bellwether_core::budget::MAX_MEMBERS;
         if number >= total {
-            return Err(GroupError::Number { group, number, total }.into());
+            return Err(GroupError::NumberTooLarge { group, number, total }.into());
         }
-        let id = JobId::member(&record.kind, &group, number).map_err(GroupError::Word)?;
+        let id = JobId::member(&record.kind, &group, number).map_err(GroupError::InvalidName)?;
         Ok((id, Membership { group, role: Role::Member(number), counted: true }))
     }
 }

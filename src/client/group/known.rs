@@ -37,9 +37,9 @@ impl Known {
     /// Updates the known state from a read.
     ///
     /// # Errors
-    /// [`GroupError::Absent`] if the group was removed, [`Error::GroupUnreadable`] if its record cannot be read.
+    /// [`GroupError::NotFound`] if the group was removed, [`Error::GroupUnreadable`] if its record cannot be read.
     pub(in crate::client) fn learn(&self, node: Option<&Node>) -> Result<(), Error> {
-        let node = node.ok_or_else(|| GroupError::Absent { group: self.id.clone() })?;
+        let node = node.ok_or_else(|| GroupError::NotFound { group: self.id.clone() })?;
         let record = decode(&self.id, node)?;
         let mut known = self.record.lock().unwrap_or_else(PoisonError::into_inner);
         // Another token means another group of the same name, created after this one was removed.

@@ -250,7 +250,7 @@ impl<K: AnyKind> Members<K> {
         // The join was created after the last member's end, but this session's server may lag behind.
         self.client.catch_up(by).await?;
         let node = self.client.0.session.read(by, |zk| zk.get(path::group(&self.group))).await?;
-        let node = node.ok_or_else(|| GroupError::Absent { group: self.group.clone() })?;
+        let node = node.ok_or_else(|| GroupError::NotFound { group: self.group.clone() })?;
         let record = decode(&self.group, &node)?;
         check_kind::<K>(&self.group, &record)?;
         let first = self.from / MEMBERS_PER_CHUNK;

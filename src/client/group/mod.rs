@@ -73,14 +73,15 @@ impl<K> Group<K> {
     pub(super) fn of(kind: impl AsRef<str>, name: impl AsRef<str>) -> Self {
         // Token and time are set when the group is created.
         let record = Kind::new(kind).map(|kind| GroupRecord::new(kind, Uuid::nil(), WallMillis(0)));
-        let given = record.and_then(|record| Ok((GroupId::plain(name)?, record))).map_err(GroupError::Word);
+        let given =
+            record.and_then(|record| Ok((GroupId::plain(name)?, record))).map_err(GroupError::InvalidName);
         Self { given, typed: PhantomData }
     }
 
     /// Checks the names of the group and of its kind, without sending anything.
     ///
     /// # Errors
-    /// [`GroupError::Word`].
+    /// [`GroupError::InvalidName`].
     pub fn check(&self) -> Result<(), GroupError> {
         self.given.as_ref().map(drop).map_err(GroupError::clone)
     }
@@ -137,11 +138,11 @@ impl Client {
     /// Returns a handle on an existing group. `K` is the kind of its members, or [`Untyped`] for any kind.
     ///
     /// # Errors
-    /// [`GroupError::Absent`], [`GroupError::Kind`] if its members have another kind, [`Error::GroupUnreadable`], or
+    /// [`GroupError::NotFound`], [`GroupError::Kind`] if its members have another kind, [`Error::GroupUnreadable`], or
     /// no answer within the client's deadline.
     pub async fn existing_group<K: AnyKind>(&self, id: &GroupId) -> Result<GroupHandle<K>, Error> {
         let node = self.0.session.read(self.by(), |zk| zk.get(path::group(id))).await?;
-        let node = node.ok_or_else(|| GroupError::Absent { group: id.clone() })?;
+        let node = node.ok_or_else(|| GroupError::NotFound { group: id.clone() })?;
         let record = decode(id, &node)?;
         check_kind::<K>(id, &record)?;
         Ok(GroupHandle::new(self.clone(), Known::new(id.clone(), record, node.version)))
@@ -198,15 +199,15 @@ pub(super) fn decode(id: &GroupId, node: &Node) -> Result<GroupRecord, Error> {
 fn check_kind<K: AnyKind>(id: &GroupId, record: &GroupRecord) -> Result<(), GroupError> {
     match K::KIND {
         Some(name) if name != record.kind.as_str() => {
-            let (group, there, given) = (id.clone(), record.kind.clone(), Kind::new(name)?);
-            Err(GroupError::Kind { group, there, given })
+            let (group, existing, given) = (id.clone(), record.kind.clone(), Kind::new(name)?);
+            Err(GroupError::Kind { group, existing, given })
         }
         Some(_) | None => Ok(()),
     }
 }
 
 /// Checks that the existing group has the requested rules. The total is checked separately.
-fn same(id: &GroupId, there: &GroupRecord, given: &GroupRecord) -> Result<(), GroupError> {
+fn same(id: &GroupId, existing: &GroupRecord, given: &GroupRecord) -> Result<(), GroupError> {
     let rules = |group: &GroupRecord| {
         [
             ("kind", group.kind.to_string()),
@@ -214,9 +215,9 @@ fn same(id: &GroupId, there: &GroupRecord, given: &GroupRecord) -> Result<(), Gr
             ("a join", group.join.to_string()),
         ]
     };
-    for ((field, there), (_, given)) in rules(there).into_iter().zip(rules(given)) {
-        if there != given {
-            return Err(GroupError::Other { group: id.clone(), field, there, given });
+    for ((field, existing), (_, given)) in rules(existing).into_iter().zip(rules(given)) {
+        if existing != given {
+            return Err(GroupError::Conflict { group: id.clone(), field, existing, given });
         }
     }
     Ok(())

@@ -45,7 +45,7 @@ impl Client {
     /// is derived from the job's id.
     ///
     /// # Errors
-    /// The errors of [`Client::group`]; [`GroupError::AttemptOver`] if the attempt was closed in the meantime;
+    /// The errors of [`Client::group`]; [`GroupError::AttemptClosed`] if the attempt was closed in the meantime;
     /// [`GroupError::TooManyGroups`] if the job has groups of too many other kinds.
     #[doc(hidden)]
     pub async fn sub_group<K: AnyKind>(
@@ -85,7 +85,7 @@ impl Client {
             let Some((id, record)) = further else { return self.opened(first, &record, &node).await };
             let node = self.0.session.read(by, |zk| zk.get(path::group(&id))).await?;
             // It was created together with its place in the list: an operator has deleted it.
-            let node = node.ok_or_else(|| GroupError::Absent { group: id.clone() })?;
+            let node = node.ok_or_else(|| GroupError::NotFound { group: id.clone() })?;
             return self.opened(id, &record, &node).await;
         }
         Err(Error::Contended { subject: Subject::Group(first), tries: TRIES })
@@ -103,7 +103,7 @@ impl Client {
             None => {
                 let found = self.unpacked(job, by).await?;
                 if found.packed.is_some() {
-                    return Err(GroupError::AttemptOver { job: job.clone() }.into());
+                    return Err(GroupError::AttemptClosed { job: job.clone() }.into());
                 }
                 found.record
             }
@@ -170,7 +170,7 @@ impl Client {
     /// Reads the assignment of exactly this attempt.
     async fn assignment(&self, parent: &Attempt, by: Deadline) -> Result<(i32, Assignment), Error> {
         let path = path::assignment(parent.worker, &parent.job);
-        let over = || GroupError::AttemptOver { job: parent.job.clone() };
+        let over = || GroupError::AttemptClosed { job: parent.job.clone() };
         let node = self.0.session.read(by, |zk| zk.get(path.clone())).await?.ok_or_else(over)?;
         let assignment = wire::decode::<Assignment>(&node.data)
             .map_err(|reason| Error::Unreadable { id: parent.job.clone(), reason })?;

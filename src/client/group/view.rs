@@ -269,7 +269,7 @@ impl Client {
     /// Waits until a group is done: its members, its join and its parent's finished handler have ended.
     ///
     /// # Errors
-    /// [`GroupWaitError::TimedOut`] with the last seen state; [`GroupError::Absent`] if the group does not exist.
+    /// [`GroupWaitError::TimedOut`] with the last seen state; [`GroupError::NotFound`] if the group does not exist.
     ///
     /// # Cancellation
     /// Dropping the future changes nothing.
@@ -317,7 +317,7 @@ impl Client {
         by: Deadline,
         reached: impl Fn(Stage) -> bool,
     ) -> Result<GroupView, Error> {
-        let absent = || Error::Group(GroupError::Absent { group: id.clone() });
+        let absent = || Error::Group(GroupError::NotFound { group: id.clone() });
         let reached = |node: &Node| Ok(reached(decode(id, node)?.stage).then_some(()));
         self.until(&path::group(id), by, absent, reached).await?;
         self.group_by(id, by).await?.ok_or_else(absent)

@@ -36,7 +36,7 @@ pub enum JobError {
     #[error(
         "run_at cannot go with if_exists again: an ended job is reopened immediately; submit it when it should run"
     )]
-    AgainLater,
+    AgainWithStart,
     /// The lane is one of a schedule.
     #[error("lanes that begin with {LANE_PREFIX:?} belong to schedules: choose another lane")]
     ReservedLane,

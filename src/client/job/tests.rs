@@ -270,7 +270,7 @@ fn an_ended_job_is_opened_again_only_at_once() {
     let again = || sum().id("a").if_exists(IfExists::Again);
     assert!(again().check().is_ok());
     let later = again().delay(Duration::from_secs(1)).check();
-    assert_eq!(later, Err(JobError::AgainLater));
+    assert_eq!(later, Err(JobError::AgainWithStart));
     assert!(sum().delay(Duration::from_secs(1)).check().is_ok());
     assert!(sum().expires_in(Duration::ZERO).check().is_err());
     let (_, record) = sum().delay(Duration::from_secs(1)).into_record(WallMillis(1), Uuid::now_v7).unwrap();

@@ -67,7 +67,7 @@ async fn make_chunks(zk: &Zk, jobs: Vec<Submission>, culprit: usize) -> Vec<Subm
     match found {
         // The group itself was removed, not the chunk.
         Some(((group, _), Outcome::Rejected(Rejection { reason: Reason::NoNode, .. }))) => {
-            let absent = GroupError::Absent { group: group.clone() };
+            let absent = GroupError::NotFound { group: group.clone() };
             without(jobs, &BTreeMap::from([(group.clone(), absent.into())]))
         }
         // Created here or by another client, or unknown: the next submission shows it.

@@ -375,7 +375,7 @@ impl Caller {
         tracing::info!(%id, %error, "the group may be incomplete");
         match error {
             // The group was removed after its retention in the meantime.
-            Error::Group(GroupError::Absent { .. }) => {}
+            Error::Group(GroupError::NotFound { .. }) => {}
             Error::Group(error) => {
                 panic!("S11: group {id} differs from the group derived from its name: {error}")
             }

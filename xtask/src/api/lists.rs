@@ -117,7 +117,7 @@ pub(super) const WITHOUT_REMEDY: [(&[&str], &str); 3] = [
             "bellwether_core::job::priority::PriorityError",
             "bellwether_core::job::progress::ProgressError",
             "bellwether_core::name::NameError",
-            "bellwether_core::placement::OwnStrategyError",
+            "bellwether_core::placement::CustomStrategyError",
             "bellwether_core::retention::RetentionError",
             "bellwether_core::schedule::SpecError",
             "bellwether_core::trace::TraceContextError",

@@ -11,10 +11,10 @@ use crate::remedy::ErrorClass;
 pub enum GroupError {
     /// The name of the group, or of its kind, is invalid.
     #[error(transparent)]
-    Word(#[from] NameError),
+    InvalidName(#[from] NameError),
     /// An id that is composed with the group's name is too long.
     #[error("the names of group {group} and its kind do not fit together")]
-    Name {
+    NameTooLong {
         /// The group.
         group: String,
         /// The error of the composed name.
@@ -23,7 +23,7 @@ pub enum GroupError {
     },
     /// The total is over the bound.
     #[error("total of group {group} is {total}: at most {MAX_MEMBERS} are allowed; nest groups for more")]
-    Total {
+    TotalTooLarge {
         /// The group.
         group: GroupId,
         /// The given total.
@@ -41,7 +41,7 @@ pub enum GroupError {
     },
     /// There are members whose numbers are not below the total.
     #[error("group {group} has member {number} already: its total cannot be {total}")]
-    Below {
+    TotalTooSmall {
         /// The group.
         group: GroupId,
         /// Its highest member.
@@ -53,7 +53,7 @@ pub enum GroupError {
     #[error(
         "member {number} of group {group} is not below its total of {total}: members are numbered from 0"
     )]
-    Number {
+    NumberTooLarge {
         /// The group.
         group: GroupId,
         /// The member's number.
@@ -62,12 +62,12 @@ pub enum GroupError {
         total: u32,
     },
     /// The group accepts no new members.
-    #[error("group {group} accepts no new members: {why}")]
+    #[error("group {group} accepts no new members: {reason}")]
     Closed {
         /// The group.
         group: GroupId,
         /// The reason.
-        why: &'static str,
+        reason: &'static str,
     },
     /// A group of sub-jobs cannot be abandoned: it ends with its parent.
     #[error("group {group} belongs to job {parent} and ends with it: cancel the job instead")]
@@ -79,37 +79,37 @@ pub enum GroupError {
     },
     /// The group exists with another kind or other rules.
     #[error(
-        "group {group} was created with {field} {there}, not {given}: choose another name for another group"
+        "group {group} was created with {field} {existing}, not {given}: choose another name for another group"
     )]
-    Other {
+    Conflict {
         /// The group.
         group: GroupId,
         /// The field that differs.
         field: &'static str,
         /// The stored value.
-        there: String,
+        existing: String,
         /// The given value.
         given: String,
     },
     /// The members have another kind.
-    #[error("group {group} has members of kind {there}, not {given}: a group has one kind")]
+    #[error("group {group} has members of kind {existing}, not {given}: a group has one kind")]
     Kind {
         /// The group.
         group: GroupId,
         /// The group's kind.
-        there: Kind,
+        existing: Kind,
         /// The given kind.
         given: Kind,
     },
     /// The group was deleted or never created.
     #[error("there is no group {group}")]
-    Absent {
+    NotFound {
         /// The group.
         group: GroupId,
     },
     /// The group was created without a join, or without a finished handler.
     #[error("group {group} has no {job}, so there is no result to wait for")]
-    Without {
+    NoResult {
         /// The group.
         group: GroupId,
         /// The absent job: `join` or `finished handler`.
@@ -117,13 +117,13 @@ pub enum GroupError {
     },
     /// A member is counted by its group: a submission cannot open it again.
     #[error("a member of group {group} cannot be opened again by submitting it: retry it instead")]
-    Again {
+    MemberReopened {
         /// The group.
         group: GroupId,
     },
     /// The attempt that was to create sub-jobs is closed.
     #[error("the attempt of job {job} is closed: it can no longer have sub-jobs")]
-    AttemptOver {
+    AttemptClosed {
         /// The job.
         job: JobId,
     },
@@ -188,26 +188,26 @@ impl GroupError {
     #[must_use]
     pub fn class(&self) -> ErrorClass {
         match self {
-            Self::Word(_)
-            | Self::Name { .. }
-            | Self::Total { .. }
-            | Self::Number { .. }
-            | Self::Again { .. }
+            Self::InvalidName(_)
+            | Self::NameTooLong { .. }
+            | Self::TotalTooLarge { .. }
+            | Self::NumberTooLarge { .. }
+            | Self::MemberReopened { .. }
             | Self::OwnId { .. }
             | Self::OwnParent { .. }
             | Self::Lane { .. }
             | Self::TooManyGroups { .. }
             | Self::Depth { .. } => ErrorClass::Invalid,
-            Self::Absent { .. } => ErrorClass::NotFound,
+            Self::NotFound { .. } => ErrorClass::NotFound,
             Self::Sealed { .. }
-            | Self::Below { .. }
+            | Self::TotalTooSmall { .. }
             | Self::Closed { .. }
             | Self::SubJobs { .. }
-            | Self::Other { .. }
+            | Self::Conflict { .. }
             | Self::Kind { .. }
             | Self::Spawned { .. }
-            | Self::Without { .. } => ErrorClass::Conflict,
-            Self::AttemptOver { .. } => ErrorClass::Failed,
+            | Self::NoResult { .. } => ErrorClass::Conflict,
+            Self::AttemptClosed { .. } => ErrorClass::Failed,
         }
     }
 }

@@ -261,13 +261,13 @@ impl GroupRecord {
     /// # Errors
     /// The first violated bound, as a [`GroupError`].
     pub fn check(&self, id: &GroupId) -> Result<(), GroupError> {
-        let named = |source| GroupError::Name { group: id.to_string(), source };
+        let named = |source| GroupError::NameTooLong { group: id.to_string(), source };
         JobId::member(&self.kind, id, MAX_MEMBERS - 1).map_err(named)?;
         if self.join {
             self.join_id(id).map_err(named)?;
         }
         if let Some(total) = self.total.filter(|total| *total > MAX_MEMBERS) {
-            return Err(GroupError::Total { group: id.clone(), total });
+            return Err(GroupError::TotalTooLarge { group: id.clone(), total });
         }
         let Some(parent) = &self.parent else { return Ok(()) };
         if parent.finish {
@@ -296,9 +296,9 @@ impl GroupRecord {
         }
         let total = self.total.unwrap_or(MAX_MEMBERS);
         if number >= total {
-            return Err(GroupError::Number { group: id.clone(), number, total });
+            return Err(GroupError::NumberTooLarge { group: id.clone(), number, total });
         }
-        self.refuses_new().map_or(Ok(()), |why| Err(GroupError::Closed { group: id.clone(), why }))
+        self.refuses_new().map_or(Ok(()), |reason| Err(GroupError::Closed { group: id.clone(), reason }))
     }
 
     /// Why the group accepts no new members; `None` while it accepts them.
@@ -322,14 +322,14 @@ impl GroupRecord {
     /// When another total was set before, or the total is over the bound.
     pub fn sealed(&self, id: &GroupId, total: u32) -> Result<Self, GroupError> {
         if total > MAX_MEMBERS {
-            return Err(GroupError::Total { group: id.clone(), total });
+            return Err(GroupError::TotalTooLarge { group: id.clone(), total });
         }
         match self.total {
             Some(sealed) if sealed != total => {
                 Err(GroupError::Sealed { group: id.clone(), sealed, given: total })
             }
             None if self.stopped == Some(Stop::Abandoned) => {
-                Err(GroupError::Closed { group: id.clone(), why: "it was abandoned" })
+                Err(GroupError::Closed { group: id.clone(), reason: "it was abandoned" })
             }
             Some(_) | None => Ok(Self { total: Some(total), ..self.clone() }),
         }

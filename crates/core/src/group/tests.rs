@@ -52,7 +52,7 @@ fn check_reports_each_violated_bound() {
         "total of group g is 1000001: at most 1000000 are allowed; nest groups for more"
     );
     let long = "x".repeat(124);
-    assert!(matches!(record().check(&id(&long)), Err(GroupError::Name { .. })));
+    assert!(matches!(record().check(&id(&long)), Err(GroupError::NameTooLong { .. })));
     let outer = Membership { group: id("g"), role: Role::Member(1), counted: true };
     let own = GroupRecord { parent: Some(Parent { membership: Some(outer), ..parent() }), ..record() };
     assert_eq!(own.check(&id("g")).unwrap_err().to_string(), "job p:x cannot be its own parent");
@@ -183,13 +183,13 @@ fn the_ids_of_a_further_groups_jobs_fit_for_the_longest_id_of_a_first_group() {
 fn values_at_their_bounds_are_accepted() {
     assert_eq!(record().sealed(&id("g"), MAX_MEMBERS).unwrap().total, Some(MAX_MEMBERS));
     let refused = record().sealed(&id("g"), MAX_MEMBERS + 1);
-    assert_eq!(refused, Err(GroupError::Total { group: id("g"), total: MAX_MEMBERS + 1 }));
+    assert_eq!(refused, Err(GroupError::TotalTooLarge { group: id("g"), total: MAX_MEMBERS + 1 }));
     let deepest = GroupRecord { parent: Some(Parent { depth: MAX_DEPTH, ..parent() }), ..record() };
     assert_eq!(deepest.check(&id("g")), Ok(()));
     // The id of the last member, "sum:GROUP:999999", has 128 bytes.
     let alone = GroupRecord { join: false, ..record() };
     assert_eq!(alone.check(&id(&"g".repeat(117))), Ok(()));
-    assert!(matches!(alone.check(&id(&"g".repeat(118))), Err(GroupError::Name { .. })));
+    assert!(matches!(alone.check(&id(&"g".repeat(118))), Err(GroupError::NameTooLong { .. })));
 }
 
 #[test]

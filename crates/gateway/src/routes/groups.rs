@@ -160,7 +160,7 @@ pub(super) async fn show_group(
     GroupName(id): GroupName,
 ) -> Result<Answer<GroupDocument>, Problem> {
     let view = app.client.get_group(&id).await?;
-    let view = view.ok_or(GroupError::Absent { group: id })?;
+    let view = view.ok_or(GroupError::NotFound { group: id })?;
     Ok(Answer((&view).into()))
 }
 
@@ -195,7 +195,7 @@ pub(super) async fn wait_for_group(
             Ok((StatusCode::ACCEPTED, Answer(GroupDocument::from(&*view))).into_response())
         }
         Err(GroupWaitError::TimedOut { last: None, .. }) => {
-            let view = app.client.get_group(&id).await?.ok_or(GroupError::Absent { group: id })?;
+            let view = app.client.get_group(&id).await?.ok_or(GroupError::NotFound { group: id })?;
             Ok((StatusCode::ACCEPTED, Answer(GroupDocument::from(&view))).into_response())
         }
         Err(error) => Err(error.into()),

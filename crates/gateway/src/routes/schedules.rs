@@ -92,7 +92,7 @@ pub(super) async fn list_schedules(
     responses(
         (status = 201, description = "The schedule was added", body = ScheduleDocument),
         (status = 200, description = "The schedule already existed, or was replaced", body = ScheduleDocument),
-        (status = 409, description = "A schedule with another spec has this name", body = Problem, content_type = "application/problem+json"),
+        (status = 409, description = "A schedule with another spec has this name, or the namespace has 10,000 schedules", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn add_schedule(

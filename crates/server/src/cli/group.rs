@@ -70,7 +70,7 @@ pub(crate) async fn run(global: &Global, output: Output, command: GroupCommand) 
     let (mut views, mut wrong) = (Vec::new(), Vec::new());
     let until = std::time::Instant::now() + global.timeout;
     for id in &ids {
-        let absent = || GroupError::Absent { group: id.clone() }.report();
+        let absent = || GroupError::NotFound { group: id.clone() }.report();
         let seen = match act {
             Act::Show => client.get_group(id).await.map_err(|error| error.report()),
             Act::Wait => {

@@ -108,7 +108,7 @@ pub(crate) async fn start(zookeeper: &str, access: Access, options: Node) -> Res
             let started = MetricsServer::start(address, protection, metrics.clone()).await;
             let server = started.map_err(|error| match error {
                 MetricsServerError::Exposed { .. } => Failure::usage(error.to_string()),
-                MetricsServerError::Listen { .. } => Failure::failed(chain(&error)),
+                _ => Failure::failed(chain(&error)),
             })?;
             tracing::info!(address = %server.address(), "the node serves metrics");
             Some(server)

@@ -12,10 +12,10 @@ fn a_member_must_fit_its_group() {
     };
     assert!(matches!(refused(Job::new("product", &1)), GroupError::Kind { .. }));
     assert!(matches!(refused(job().id("own")), GroupError::OwnId { .. }));
-    assert!(matches!(refused(job().if_exists(IfExists::Again)), GroupError::Again { .. }));
+    assert!(matches!(refused(job().if_exists(IfExists::Again)), GroupError::MemberReopened { .. }));
     let most = bellwether_core::budget::MAX_MEMBERS;
     let over = submit(most, job()).unwrap_err();
-    assert!(matches!(over, SubmitError::Group(GroupError::Number { number, .. }) if number == most));
+    assert!(matches!(over, SubmitError::Group(GroupError::NumberTooLarge { number, .. }) if number == most));
     assert_eq!(submit(most - 1, job()), Ok(Accepted::New));
     assert_eq!(submit(most - 1, job()), Ok(Accepted::Same));
     let member = world.record(&JobId::member(&kind("sum"), &g(), most - 1).unwrap());
@@ -45,7 +45,7 @@ fn a_member_of_a_changed_group_is_decided_again() {
     assert_eq!(world.run(handle.submit(3, job())).unwrap().accepted(), Accepted::New);
     assert_eq!(handle.known.look().1, 1);
     let over = world.run(handle.submit(4, job())).unwrap_err();
-    assert!(matches!(over, SubmitError::Group(GroupError::Number { total: 4, .. })), "{over:?}");
+    assert!(matches!(over, SubmitError::Group(GroupError::NumberTooLarge { total: 4, .. })), "{over:?}");
     update(&world, |record| GroupRecord { stopped: Some(Stop::Member(3)), ..record });
     let stopped = world.run(handle.submit(2, job())).unwrap_err();
     assert!(matches!(stopped, SubmitError::Group(GroupError::Closed { .. })), "{stopped:?}");
@@ -62,7 +62,7 @@ fn a_member_of_a_removed_group_is_refused_and_other_jobs_of_its_round_are_accept
     let (member, other) =
         world.run(async { futures::join!(handle.submit(0, job()), client.submit(job().id("other"))) });
     let error = member.unwrap_err();
-    assert!(matches!(error, SubmitError::Group(GroupError::Absent { .. })), "{error:?}");
+    assert!(matches!(error, SubmitError::Group(GroupError::NotFound { .. })), "{error:?}");
     assert_eq!(other.unwrap().accepted(), Accepted::New);
 }
 
@@ -139,7 +139,7 @@ fn members_are_listed_from_a_number_on() {
     assert!(chunks.count() <= 8);
     let absent = GroupId::new("none").unwrap();
     let error = world.run(client.group_members::<Untyped>(&absent).next()).unwrap_err();
-    assert_eq!(error, GroupError::Absent { group: absent }.into());
+    assert_eq!(error, GroupError::NotFound { group: absent }.into());
     let error = world.run(client.group_members::<Product>(&g()).next()).unwrap_err();
     assert!(matches!(error, Error::Group(GroupError::Kind { .. })));
 }
@@ -199,7 +199,7 @@ fn a_member_of_a_group_whose_places_an_operator_has_deleted_is_refused() {
     let (member, other) =
         world.run(async { futures::join!(handle.submit(0, job()), client.submit(job().id("other"))) });
     let error = member.unwrap_err();
-    assert!(matches!(error, SubmitError::Group(GroupError::Absent { .. })), "{error:?}");
+    assert!(matches!(error, SubmitError::Group(GroupError::NotFound { .. })), "{error:?}");
     assert_eq!(other.unwrap().accepted(), Accepted::New);
 }
 

@@ -91,7 +91,7 @@ fn a_known_group_is_replaced_by_a_newer_version_or_by_another_group_of_its_name(
     assert_eq!(known.look(), (sealed(1, 7), 6));
     known.learn(Some(&node(&sealed(2, 8), 0))).unwrap();
     assert_eq!(known.look(), (sealed(2, 8), 0), "another group");
-    assert_eq!(known.learn(None), Err(GroupError::Absent { group: g() }.into()));
+    assert_eq!(known.learn(None), Err(GroupError::NotFound { group: g() }.into()));
     known.learn(Some(&Node { data: b"?".to_vec(), ..node(&record(1), 9) })).unwrap_err();
 
     known.wrote(3, sealed(2, 9));
@@ -112,7 +112,7 @@ fn the_submission_of_a_member_checks_the_version_of_the_group() {
     assert_eq!(entrant.chunk(), 1);
     let sealed = Known::new(g(), GroupRecord { total: Some(4), ..record(1) }, 7);
     let entrant = Entrant { known: Arc::new(sealed), number: 4 };
-    assert!(matches!(entrant.ops(None), Err(GroupError::Number { number: 4, total: 4, .. })));
+    assert!(matches!(entrant.ops(None), Err(GroupError::NumberTooLarge { number: 4, total: 4, .. })));
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn a_group_with_the_same_rules_is_the_same_group() {
         (Group::new("sum", "g").join(false), "a join"),
     ] {
         let error = again(other).unwrap_err();
-        assert!(matches!(&error, Error::Group(GroupError::Other { field: said, .. }) if *said == field));
+        assert!(matches!(&error, Error::Group(GroupError::Conflict { field: said, .. }) if *said == field));
     }
     assert!(Group::new("sum", "a b").check().is_err() && Group::new("sum", "g").check().is_ok());
     let error = again(Group::new("sum", "a b")).unwrap_err();
@@ -138,7 +138,7 @@ fn a_group_with_the_same_rules_is_the_same_group() {
     world.run(client.existing_group::<Untyped>(&g())).unwrap();
     let absent = GroupId::new("none").unwrap();
     let error = typed(world.run(client.existing_group(&absent))).unwrap_err();
-    assert_eq!(error, GroupError::Absent { group: absent }.into());
+    assert_eq!(error, GroupError::NotFound { group: absent }.into());
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn a_seal_is_written_once_and_must_cover_all_members() {
         world.run(handle.submit(number, job())).unwrap();
     }
     let below = world.run(handle.seal(5_000)).unwrap_err();
-    assert_eq!(below, GroupError::Below { group: g(), number: 5_000, total: 5_000 }.into());
+    assert_eq!(below, GroupError::TotalTooSmall { group: g(), number: 5_000, total: 5_000 }.into());
     world.requests();
     world.once(Request::is_write, [Answer::LoseReply]);
     world.run(handle.seal(5_001)).unwrap();
@@ -189,7 +189,7 @@ fn ended_members_count_for_the_smallest_total() {
     world.assign(&member, worker);
     world.close(&member, worker, Ending::Succeeded(Payload::json(*b"1").unwrap()));
     let below = world.run(handle.seal(3)).unwrap_err();
-    assert_eq!(below, GroupError::Below { group: g(), number: 3, total: 3 }.into());
+    assert_eq!(below, GroupError::TotalTooSmall { group: g(), number: 3, total: 3 }.into());
     world.run(handle.seal(4)).unwrap();
     let mut members = client.group_members::<Sum>(&g());
     let first = world.run(members.next()).unwrap().unwrap();

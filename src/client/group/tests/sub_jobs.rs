@@ -63,10 +63,10 @@ fn an_attempt_that_was_closed_creates_no_group() {
     let (world, client, attempt, worker) = running(Job::new("parent", &1));
     let later = Attempt { attempt: 2, ..attempt.clone() };
     let error = sub_group(&world, &client, &later, "sum").unwrap_err();
-    assert!(matches!(error, Error::Group(GroupError::AttemptOver { .. })));
+    assert!(matches!(error, Error::Group(GroupError::AttemptClosed { .. })));
     world.close(&id("p"), worker, Ending::Failed("boom".into()));
     let error = sub_group(&world, &client, &attempt, "sum").unwrap_err();
-    assert!(matches!(error, Error::Group(GroupError::AttemptOver { .. })));
+    assert!(matches!(error, Error::Group(GroupError::AttemptClosed { .. })));
 }
 
 #[test]
@@ -190,5 +190,5 @@ fn a_member_of_a_segment_gets_sub_jobs_when_it_has_a_record() {
     let stored: GroupRecord = world.tree().decoded(&path::group(group.id()));
     assert_eq!(stored.parent.unwrap().job, parent.job);
     let error = sub_group(&world, &client, &ended, "product").unwrap_err();
-    assert!(matches!(error, Error::Group(GroupError::AttemptOver { .. })));
+    assert!(matches!(error, Error::Group(GroupError::AttemptClosed { .. })));
 }
