@@ -98,7 +98,7 @@ fn handlers(log: &Log) -> Handlers {
     Handlers::new()
         .kind::<System>(|job, system| async move {
             // A second attempt finds the group of the first, and the members by their numbers.
-            let sets = job.sub_jobs::<RecordSet>().with_finished().open().await?;
+            let sets = job.sub_jobs::<RecordSet>().finished(true).open().await?;
             for set in 0..RECORD_SETS {
                 sets.submit(set, RecordSet::job(&set)).await?;
             }

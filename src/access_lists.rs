@@ -43,8 +43,8 @@ impl AccessListError {
         match self {
             Self::Connection(_) | Self::NoLogin => ErrorClass::Invalid,
             Self::Connect(_) | Self::Disconnected => ErrorClass::Unavailable,
-            Self::Namespace(error) if error.may_pass() => ErrorClass::Unavailable,
-            Self::Refused(_) | Self::Namespace(_) => ErrorClass::Failed,
+            Self::Namespace(error) => error.class(),
+            Self::Refused(_) => ErrorClass::Failed,
         }
     }
 }

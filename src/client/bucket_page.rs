@@ -88,7 +88,7 @@ impl Client {
         Ok(Page { items, next: None })
     }
 
-    /// Returns the names in the next few buckets, in order, without those up to `from`.
+    /// Returns the names in the next few buckets, in order, without those up to `after`.
     async fn names_in_buckets<N: Bucketed>(
         &self,
         buckets: &mut VecDeque<Bucket>,

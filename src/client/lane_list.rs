@@ -1,4 +1,4 @@
-//! Listing lanes with open jobs in stateless pages, like jobs (`client/page.rs`).
+//! Listing lanes with open jobs in [pages](super::page).
 //!
 //! The number of jobs in a lane is the number of children of its znode. The first job is known only after all turns of the
 //! lane are read, so a page reads the turns of small lanes only.

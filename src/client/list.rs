@@ -35,9 +35,6 @@ pub use filter::Filter;
 use names::{Name, next_list};
 pub(super) use names::{PARENTS_AT_ONCE, minutes, ready_slots};
 
-/// Jobs in the first page of a listing; the others have up to [`MAX_PAGE`].
-const FIRST_PAGE: usize = 100;
-
 /// Limits of one page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
@@ -45,12 +42,14 @@ pub struct PageLimits {
     jobs: usize,
     bytes: usize,
     payloads: bool,
+    /// Jobs that the page looks at, at least.
+    looked_at: usize,
 }
 
 impl PageLimits {
     /// At most so many jobs (1 to [`MAX_PAGE`]), of any size, with their payloads and results.
     pub fn jobs(jobs: usize) -> Self {
-        Self { jobs: jobs.clamp(1, MAX_PAGE), bytes: usize::MAX, payloads: true }
+        Self { jobs: jobs.clamp(1, MAX_PAGE), bytes: usize::MAX, payloads: true, looked_at: MAX_LOOKED_AT }
     }
 
     /// Ends the page before a job with which it would have more bytes, by [`JobView::bytes`]. The first job of a page may
@@ -67,11 +66,25 @@ impl PageLimits {
     }
 }
 
-/// What the pages of one list read once: the nodes, and the first job of each lane.
+/// What a page reads for the next ones of the same list.
 #[derive(Debug, Default)]
 struct Known {
     cluster: Option<Cluster>,
     turns: Turns,
+    /// The places after the end of the page. A parent leaves them once it is listed, and a name once it is read, so after an
+    /// error the page can be read again.
+    places: Option<Places>,
+}
+
+/// The places that are not read yet.
+#[derive(Debug)]
+struct Places {
+    parents: VecDeque<String>,
+    /// Number of parents for the next list.
+    parents_at_once: usize,
+    names: VecDeque<Name>,
+    /// Number of records for the next read.
+    records_at_once: usize,
 }
 
 /// A running listing; see [`Client::list`].
@@ -80,9 +93,10 @@ pub struct Listing {
     client: Client,
     filter: Filter,
     known: Known,
-    /// Where the next page begins, and its limits; `None` at the end.
-    next: Option<(Option<Cursor>, PageLimits)>,
+    /// The end of the last page.
+    from: Option<Cursor>,
     page: VecDeque<JobView>,
+    is_complete: bool,
 }
 
 impl Listing {
@@ -96,29 +110,32 @@ impl Listing {
     /// # Cancellation
     /// Cancel safe: a dropped call skips no job.
     pub async fn next(&mut self) -> Result<Option<JobView>, Error> {
-        while self.page.is_empty()
-            && let Some((from, limits)) = &self.next
-        {
-            let page = self.client.job_page(&self.filter, from.as_ref(), *limits, &mut self.known).await?;
+        while self.page.is_empty() && !self.is_complete {
+            // One read, so that an error or a dropped call repeats no more than that.
+            let limits = PageLimits { looked_at: 1, ..PageLimits::jobs(MAX_PAGE).bytes(READ_BYTES) };
+            let page =
+                self.client.job_page(&self.filter, self.from.as_ref(), limits, &mut self.known).await?;
             self.page = page.items.into();
-            self.next = page.next.map(|next| (Some(next), PageLimits::jobs(MAX_PAGE).bytes(READ_BYTES)));
+            self.is_complete = page.next.is_none();
+            self.from = page.next;
         }
         Ok(self.page.pop_front())
     }
 }
 
 impl Client {
-    /// Lists jobs in no particular order. Nothing is read before the first [`Listing::next`]. Its memory is bounded, however
-    /// many jobs there are. Nodes, and the first job of a lane, are as they were when the listing first read them.
+    /// Lists jobs in no particular order. Nothing is read before the first [`Listing::next`]. Its memory is bounded by one read
+    /// of jobs (at most 3 MiB), the names in a few places, and one job id per lane. Nodes, and the first job of a lane, are
+    /// as they were when the listing first read them.
     #[must_use]
     pub fn list(&self, filter: Filter) -> Listing {
-        let first = PageLimits::jobs(FIRST_PAGE).bytes(READ_BYTES);
         Listing {
             client: self.clone(),
             filter,
             known: Known::default(),
-            next: Some((None, first)),
+            from: None,
             page: VecDeque::new(),
+            is_complete: false,
         }
     }
 
@@ -162,40 +179,44 @@ impl Client {
         limits: PageLimits,
         known: &mut Known,
     ) -> Result<Page<JobView, Cursor>, Error> {
-        let PageLimits { jobs: limit, bytes: most_bytes, payloads } = limits;
-        let (mut bytes, mut at_once) = (0_usize, FIRST_READ);
-        if known.cluster.is_none() {
-            known.cluster = Some(self.cluster(self.by()).await?);
+        let PageLimits { jobs: limit, bytes: most_bytes, payloads, looked_at: most_looked_at } = limits;
+        let mut bytes = 0_usize;
+        let Known { cluster, turns, places } = known;
+        if cluster.is_none() {
+            *cluster = Some(self.cluster(self.by()).await?);
         }
         let (mut jobs, mut looked_at) = (Vec::new(), 0);
-        let (mut parents, mut listed_at_once) = (self.parents(filter, from).await?, PARENTS_AT_ONCE);
-        let (mut names, mut end) = (VecDeque::new(), from.cloned());
+        if places.is_none() {
+            *places = Some(self.places(filter, from).await?);
+        }
+        let Places { parents, parents_at_once, names, records_at_once } =
+            places.as_mut().expect("they were just read");
+        let mut end = from.cloned();
         loop {
             // A read takes the jobs of several parents if each has only a few.
-            while names.len() < at_once.min(limit - jobs.len()) && !parents.is_empty() {
-                let few = parents.drain(..parents.len().min(listed_at_once)).collect::<Vec<_>>();
+            while names.len() < (*records_at_once).min(limit - jobs.len()) && !parents.is_empty() {
+                let few = parents.iter().take(*parents_at_once).cloned().collect::<Vec<_>>();
                 let listed = self.names(filter, &few, from).await?;
-                listed_at_once = next_list(few.len(), listed.len());
+                parents.drain(..few.len());
+                *parents_at_once = next_list(few.len(), listed.len());
                 names.extend(listed);
             }
-            let expanded = self.expand_next(filter, &mut names, from).await?;
+            let expanded = self.expand_next(filter, names, from).await?;
             looked_at += expanded.as_ref().map_or(0, |(segments, _)| *segments);
-            let few = names.iter().take(at_once).take_while(|name| !name.is_segment()).count();
+            let few = names.iter().take(*records_at_once).take_while(|name| !name.is_segment()).count();
             if few == 0 {
                 let next = match names.is_empty() && parents.is_empty() {
                     true => None,
                     // None of the segments had a member to look at.
-                    false if looked_at >= MAX_LOOKED_AT => expanded.map(|(_, last)| last).or(end),
+                    false if looked_at >= most_looked_at => expanded.map(|(_, last)| last).or(end),
                     false => continue,
                 };
                 return Ok(Page { items: jobs, next });
             }
-            let (places, ids): (Vec<_>, Vec<_>) =
-                names.drain(..few).map(|Name { parent, id }| (parent, id)).unzip();
+            let ids = names.iter().take(few).map(|name| name.id.clone()).collect::<Vec<_>>();
             let found = locate(&self.0.session, self.by(), &ids).await?;
             let views = ids.iter().zip(found);
-            let views =
-                views.filter_map(|(id, found)| Some(view(id.clone(), found?, known.cluster.as_ref())));
+            let views = views.filter_map(|(id, found)| Some(view(id.clone(), found?, cluster.as_ref())));
             let (mut kept, mut read_bytes) = (Vec::new(), 0);
             for mut view in views {
                 read_bytes += view.bytes();
@@ -206,7 +227,7 @@ impl Client {
                     kept.push(view);
                 }
             }
-            at_once = next_read(few, read_bytes);
+            *records_at_once = next_read(few, read_bytes);
             let mut views = kept;
             let room = limit - jobs.len();
             let fits = views.iter().take(room).take_while(|view| {
@@ -218,7 +239,7 @@ impl Client {
             let fits = fits.count();
             let full = views.len() > fits;
             views.truncate(fits);
-            known.turns.tell(&self.0.session, self.by(), &mut views).await?;
+            turns.tell(&self.0.session, self.by(), &mut views).await?;
             add_sub_jobs(&self.0.session, self.by(), &mut views).await?;
             looked_at += few;
             // A full page ends after its last job of this read, or before this read; another one after the last job that was
@@ -227,14 +248,27 @@ impl Client {
                 true => views.last().and_then(|view| ids.iter().position(|id| *id == view.id)),
                 false => Some(few - 1),
             };
+            // Without an await in between: this read is not repeated.
             if let Some(last) = last {
-                end = Some(Cursor { parent: places[last].as_ref().to_owned(), after: ids[last].clone() });
+                let Name { parent, id } = &names[last];
+                end = Some(Cursor { parent: parent.as_ref().to_owned(), after: id.clone() });
+                names.drain(..=last);
             }
             jobs.append(&mut views);
-            if full || jobs.len() == limit || looked_at >= MAX_LOOKED_AT {
+            if full || jobs.len() == limit || looked_at >= most_looked_at {
                 return Ok(Page { items: jobs, next: end });
             }
         }
+    }
+
+    /// Returns the places after the cursor. No name is read yet.
+    async fn places(&self, filter: &Filter, from: Option<&Cursor>) -> Result<Places, Error> {
+        Ok(Places {
+            parents: self.parents(filter, from).await?,
+            parents_at_once: PARENTS_AT_ONCE,
+            names: VecDeque::new(),
+            records_at_once: FIRST_READ,
+        })
     }
 
     /// Replaces segments at the front of the names by their members after the cursor, in the order of their ids. Returns the
@@ -248,7 +282,7 @@ impl Client {
         let mut segments = HashMap::new();
         let mut last = None;
         let mut few = Vec::new();
-        while let Some(name) = names.front() {
+        for name in &*names {
             let member = MemberId::of_job(&name.id).map(|member| member.segment);
             match (SegmentId::of_job(&name.id), member) {
                 (Some(segment), _) if segments.len() < EXPANDED_AT_ONCE => {
@@ -260,7 +294,7 @@ impl Client {
                 (None, Some(segment)) if segments.contains_key(&segment) => {}
                 (_, _) => break,
             }
-            few.extend(names.pop_front().map(|name| name.id));
+            few.push(name.id.clone());
         }
         let Some(last) = last else { return Ok(None) };
         let session = &self.0.session;
@@ -271,6 +305,7 @@ impl Client {
             from.is_none_or(is_new).then(|| (*at, id, Arc::clone(parent)))
         });
         let members = members.collect::<BTreeSet<_>>();
+        names.drain(..few.len());
         members.into_iter().rev().for_each(|(_, id, parent)| names.push_front(Name { parent, id }));
         Ok(Some((segments.len(), last)))
     }

@@ -122,7 +122,6 @@ pub use timestamp::rfc3339;
 pub use timing::TimingError;
 pub use view::{JobView, State, WaitReason};
 pub use wait::MAX_WATCHED;
-pub use worker_jobs::WorkerJobPage;
 
 use runtime::{OnTokio, Runtime};
 use session::Session;

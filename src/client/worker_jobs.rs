@@ -1,4 +1,4 @@
-//! The jobs on a worker, in stateless pages, like the lists of jobs (`client/page.rs`).
+//! The jobs on a worker, in [pages](super::page).
 
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::path;
@@ -9,7 +9,7 @@ use super::Client;
 use super::error::Error;
 use super::get::view;
 use super::locate::locate;
-use super::page::MAX_PAGE;
+use super::page::{MAX_PAGE, Page};
 use super::segments::{expand, job_or_segment};
 use super::sub_jobs::add_sub_jobs;
 use super::view::{JobView, State};
@@ -17,19 +17,9 @@ use super::view::{JobView, State};
 /// Records of one read: at most 3 MiB with payloads and results of 64 KiB.
 const READ_AT_ONCE: usize = 25;
 
-/// A page of the jobs on a worker.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct WorkerJobPage {
-    /// The jobs, in the order of their ids, without payloads and results.
-    pub jobs: Vec<JobView>,
-    /// The next page begins after this job; `None` after the last page.
-    pub next: Option<JobId>,
-}
-
 impl Client {
-    /// Returns one page of the jobs that are assigned to a worker, at most `limit` (1 to [`MAX_PAGE`]), in the order of their ids.
-    /// It continues after a job. Returns `None` if there is no such worker: it has left, and the leader has taken back its jobs.
+    /// Returns one page of the jobs that are assigned to a worker, at most `limit` (1 to [`MAX_PAGE`]), in the order of their ids,
+    /// without payloads and results. It continues after the `next` of an earlier page. Returns `None` if there is no such worker: it has left, and the leader has taken back its jobs.
     ///
     /// # Errors
     /// Fails if ZooKeeper does not answer within the client's deadline, which applies to each read.
@@ -41,7 +31,7 @@ impl Client {
         worker: WorkerId,
         after: Option<&'a JobId>,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Option<WorkerJobPage>, Error>> {
+    ) -> BoxFuture<'a, Result<Option<Page<JobView, JobId>>, Error>> {
         async move {
             let Some(names) = self.inbox(worker).await? else { return Ok(None) };
             // Other znodes are ignored: their names are not job ids.
@@ -69,7 +59,7 @@ impl Client {
                 add_sub_jobs(&self.0.session, self.by(), &mut views).await?;
                 jobs.append(&mut views);
             }
-            Ok(Some(WorkerJobPage { jobs, next }))
+            Ok(Some(Page { items: jobs, next }))
         }
         .boxed()
     }

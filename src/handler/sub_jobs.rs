@@ -65,7 +65,7 @@ impl JobContext {
     /// for n in 0..100 {
     ///     scans.submit(n, Scan::job(&(n * 10))).await?;
     /// }
-    /// let reports = job.sub_jobs::<Report>().join(false).with_finished().open().await?;
+    /// let reports = job.sub_jobs::<Report>().join(false).finished(true).open().await?;
     /// reports.submit(0, Report::job(&"daily".to_owned())).await?;
     /// # Ok(())
     /// # }
@@ -104,12 +104,12 @@ impl<K: AnyKind> SubJobs<K> {
         Self { group: self.group.join(join), ..self }
     }
 
-    /// Runs the finished handler of this job's kind ([`handler::finished`](super::finished)) once this job, the members of all
-    /// its groups and their joins have ended. By default no such handler runs. It runs once, even if several groups ask for
-    /// it. It waits for a node that has the handler.
+    /// Sets whether the finished handler of this job's kind ([`handler::finished`](super::finished)) runs once this job, the
+    /// members of all its groups and their joins have ended. It runs once, even if several groups ask for it, and waits for a
+    /// node that has the handler. Default: no.
     #[must_use]
-    pub fn with_finished(self) -> Self {
-        Self { finish: true, ..self }
+    pub fn finished(self, finished: bool) -> Self {
+        Self { finish: finished, ..self }
     }
 
     /// Creates the group, or finds the one that an earlier call or attempt created with the same options.

@@ -114,7 +114,7 @@ async fn a_snapshot_counts_jobs_and_its_sample_shows_their_kinds_and_the_oldest(
         assert_eq!((oldest.id, oldest.exact), (id("j0"), true));
         assert_eq!((shot.workers[0].id, shot.workers[0].assigned, shot.leader), (worker, 3, None));
     }
-    let waiting = client.snapshot(SnapshotOptions::default().sample(0).waiting_only()).await.unwrap();
+    let waiting = client.snapshot(SnapshotOptions::default().sample(0).waiting_only(true)).await.unwrap();
     assert_eq!((waiting.running.sampled, waiting.running.all), (0, 3));
     let unsampled = client.snapshot(SnapshotOptions::default()).await.unwrap();
     assert_eq!((unsampled.queued.sampled, unsampled.queued.all, unsampled.oldest_queued), (0, 3, None));

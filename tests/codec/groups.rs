@@ -42,7 +42,7 @@ fn handlers() -> Handlers {
             Ok(all.join(" "))
         })
         .kind::<Text>(|job, words| async move {
-            let group = job.sub_jobs::<Word>().with_finished().open().await?;
+            let group = job.sub_jobs::<Word>().finished(true).open().await?;
             for (number, word) in (0..).zip(&words) {
                 group.submit(number, Word::job(word)).await?;
             }

@@ -41,7 +41,7 @@ fn recon(runs: &Runs) -> Handlers {
     let runs = with_state(runs.clone());
     Handlers::new()
         .add(runs.kind::<Parent>(|runs, context, ()| async move {
-            let group = context.sub_jobs::<RecordSet>().with_finished().open().await?;
+            let group = context.sub_jobs::<RecordSet>().finished(true).open().await?;
             group.submit_all((0..RECORD_SETS).map(set_of)).await?;
             runs.note("parent");
             Ok(())

@@ -12,7 +12,7 @@ fn parent() -> Handlers {
     Handlers::new()
         .job("parent", |context, finish: bool| async move {
             let group = context.sub_jobs_of("place").join(false);
-            let group = if finish { group.with_finished() } else { group };
+            let group = group.finished(finish);
             let member = Job::new("place", &()).priority(context.priority());
             group.open().await?.submit(0, member).await?;
             Ok(context.number())

@@ -31,7 +31,7 @@ fn tree(runs: &Runs) -> Handlers {
     Handlers::new()
         .add(runs.kind::<Tree>(|runs, context, level| async move {
             if level > 0 {
-                let group = context.sub_jobs::<Tree>().with_finished().open().await?;
+                let group = context.sub_jobs::<Tree>().finished(true).open().await?;
                 for number in 0..CHILDREN {
                     group.submit(number, Tree::job(&(level - 1))).await?;
                 }

@@ -49,7 +49,7 @@ fn both(runs: &Runs) -> Handlers {
                 context.sub_jobs::<Double>().open().await?;
                 return Err(HandlerError::new("after the first group"));
             }
-            let triples = context.sub_jobs::<Triple>().join(false).with_finished().open().await?;
+            let triples = context.sub_jobs::<Triple>().join(false).finished(true).open().await?;
             let doubles = context.sub_jobs::<Double>().open().await?;
             for n in 0..4 {
                 triples.submit(n, Triple::job(&u64::from(n))).await?;

@@ -128,7 +128,7 @@ async fn a_dead_parent_stops_its_sub_jobs_and_its_finished_handler_runs() {
     let runs = Runs::default();
     let handlers = moody(&runs)
         .job("parent", |context, (): ()| async move {
-            let group = context.sub_jobs_of("moody").with_finished().open().await?;
+            let group = context.sub_jobs_of("moody").finished(true).open().await?;
             for number in 0..3 {
                 group.submit(number, mood("stays")).await?;
             }

@@ -41,7 +41,7 @@ async fn sub_jobs_join_and_finished_job_use_the_trace_of_a_retried_parent() {
             }
             context
                 .sub_jobs_of("double")
-                .with_finished()
+                .finished(true)
                 .open()
                 .await?
                 .submit(0, Job::new("double", &1))

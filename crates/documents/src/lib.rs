@@ -45,7 +45,9 @@ pub use placement::PlacementDocument;
 pub use retention::{RetentionChange, RetentionDocument};
 pub use schedule::ScheduleDocument;
 pub use schedule_change::{ChangedSchedule, Rule};
-pub use word::{EndedWord, GroupStageWord, IfExistsWord, OverlapWord, StateWord, Word, Words, word};
+pub use word::{
+    Described, EndedWord, GroupStageWord, IfExistsWord, OverlapWord, StateWord, Word, Words, word,
+};
 pub use worker_change::WorkerChange;
 
 /// The names of a list.

@@ -14,26 +14,31 @@ use utoipa::{PartialSchema, ToSchema};
 
 /// A type of the library with a closed list of values.
 pub trait Words: Copy + Send + Sync + 'static {
-    /// Its name in the OpenAPI document.
-    const NAME: &'static str;
-    /// Its description.
-    const TEXT: &'static str;
     /// Each value, its word and its meaning.
     const ALL: &'static [(Self, &'static str, &'static str)];
 }
 
+/// A type whose words are in the OpenAPI document.
+pub trait Described: Words {
+    /// Its name in the document.
+    const NAME: &'static str;
+    /// Its description.
+    const TEXT: &'static str;
+}
+
 impl Words for ElectionStrategy {
-    const NAME: &'static str = "ElectionStrategy";
-    const TEXT: &'static str = "How candidates are ordered.";
     const ALL: &'static [(Self, &'static str, &'static str)] = &[
         (Self::Queue, "queue", "A queue: each candidate watches the one before it"),
         (Self::Single, "single", "One znode: the first candidate to create it leads"),
     ];
 }
 
-impl Words for Ended {
+impl Described for Ended {
     const NAME: &'static str = "Ended";
     const TEXT: &'static str = "Final state of a job.";
+}
+
+impl Words for Ended {
     const ALL: &'static [(Self, &'static str, &'static str)] = &[
         (Self::Succeeded, "succeeded", "The job succeeded"),
         (Self::Cancelled, "cancelled", "A client cancelled the job"),
@@ -41,9 +46,12 @@ impl Words for Ended {
     ];
 }
 
-impl Words for GroupStage {
+impl Described for GroupStage {
     const NAME: &'static str = "GroupStage";
     const TEXT: &'static str = "Stage of a group.";
+}
+
+impl Words for GroupStage {
     const ALL: &'static [(Self, &'static str, &'static str)] = &[
         (Self::Open, "open", "Members are submitted and run"),
         (Self::Joining, "joining", "The join waits for a worker, or runs"),
@@ -52,9 +60,12 @@ impl Words for GroupStage {
     ];
 }
 
-impl Words for IfExists {
+impl Described for IfExists {
     const NAME: &'static str = "IfExists";
     const TEXT: &'static str = "What to do if a job with this id exists.";
+}
+
+impl Words for IfExists {
     const ALL: &'static [(Self, &'static str, &'static str)] = &[
         (Self::Same, "same", "The same job if kind and payload are the same, otherwise a conflict"),
         (
@@ -70,9 +81,12 @@ impl Words for IfExists {
     ];
 }
 
-impl Words for Overlap {
+impl Described for Overlap {
     const NAME: &'static str = "Overlap";
     const TEXT: &'static str = "What to do with a tick while the job of the last tick has not ended.";
+}
+
+impl Words for Overlap {
     const ALL: &'static [(Self, &'static str, &'static str)] = &[
         (Self::Allow, "allow", "The tick gets its job"),
         (Self::Forbid, "forbid", "The tick is skipped"),
@@ -81,8 +95,6 @@ impl Words for Overlap {
 }
 
 impl Words for Scheme {
-    const NAME: &'static str = "Scheme";
-    const TEXT: &'static str = "How a user logs in to ZooKeeper.";
     const ALL: &'static [(Self, &'static str, &'static str)] = &[
         (
             Self::Digest,
@@ -97,9 +109,12 @@ impl Words for Scheme {
     ];
 }
 
-impl Words for State {
+impl Described for State {
     const NAME: &'static str = "State";
     const TEXT: &'static str = "State of a job.";
+}
+
+impl Words for State {
     const ALL: &'static [(Self, &'static str, &'static str)] = &[
         (Self::Queued, "queued", "Waits for a worker"),
         (Self::Delayed, "delayed", "Waits for its time"),
@@ -139,7 +154,7 @@ impl<'de, T: Words> Deserialize<'de> for Word<T> {
     }
 }
 
-impl<T: Words> PartialSchema for Word<T> {
+impl<T: Described> PartialSchema for Word<T> {
     fn schema() -> RefOr<Schema> {
         let meanings = T::ALL.iter().map(|(_, word, meaning)| format!("* `{word}`: {meaning}."));
         let text = [T::TEXT.to_owned(), String::new()].into_iter().chain(meanings).collect::<Vec<_>>();
@@ -151,7 +166,7 @@ impl<T: Words> PartialSchema for Word<T> {
     }
 }
 
-impl<T: Words> ToSchema for Word<T> {
+impl<T: Described> ToSchema for Word<T> {
     fn name() -> Cow<'static, str> {
         T::NAME.into()
     }
@@ -181,6 +196,29 @@ mod tests {
         assert_eq!(words::<GroupStage>(), GroupStage::ALL.map(GroupStage::as_str));
         assert_eq!(words::<State>(), State::ALL.map(State::as_str));
         assert_eq!(json!(words::<Overlap>()), json!([Overlap::Allow, Overlap::Forbid, Overlap::Queue]));
+        // Exhaustive, so that a new value is not forgotten.
+        let ended = Ended::ALL.iter().map(|(value, ..)| match value {
+            Ended::Succeeded => "succeeded",
+            Ended::Cancelled => "cancelled",
+            Ended::Dead => "dead",
+        });
+        assert_eq!(words::<Ended>(), ended.collect::<Vec<_>>());
+        let if_exists = IfExists::ALL.iter().map(|(value, ..)| match value {
+            IfExists::Same => "same",
+            IfExists::Ignore => "ignore",
+            IfExists::Again => "again",
+        });
+        assert_eq!(words::<IfExists>(), if_exists.collect::<Vec<_>>());
+        let election = ElectionStrategy::ALL.iter().map(|(value, ..)| match value {
+            ElectionStrategy::Queue => "queue",
+            ElectionStrategy::Single => "single",
+        });
+        assert_eq!(words::<ElectionStrategy>(), election.collect::<Vec<_>>());
+        let scheme = Scheme::ALL.iter().map(|(value, ..)| match value {
+            Scheme::Digest => "digest",
+            Scheme::SaslDigestMd5 => "sasl-digest-md5",
+        });
+        assert_eq!(words::<Scheme>(), scheme.collect::<Vec<_>>());
     }
 
     #[test]

@@ -5,7 +5,8 @@
 //! A submission whose outcome is unknown is not counted.
 //!
 //! The names of an OpenID Connect provider are not known in advance. So the jobs of at most [`MAX_NAMES`] names are remembered: then a
-//! new name replaces the one that submitted longest ago, which starts again without open jobs.
+//! new name replaces the one with the fewest remembered jobs, and of several the one that asked longest ago. It starts again without
+//! open jobs.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,7 +23,7 @@ use crate::metrics::refused;
 /// A token at its limit causes reads at most this often.
 const COUNT_EVERY: Duration = Duration::from_secs(1);
 
-/// Maximum number of names. With short ids and a limit of 100 jobs each, they need about 10 MB.
+/// Maximum number of names. Each has at most `max_open_jobs` ids.
 const MAX_NAMES: usize = 1_000;
 
 /// The open jobs by the name of their token. A handle, cheap to clone.
@@ -36,32 +37,24 @@ struct OfToken {
     counted: tokio::sync::Mutex<Option<Instant>>,
 }
 
-impl OfToken {
-    /// When it submitted last; `None` while it submits.
-    fn idle_since(&self) -> Option<Instant> {
-        let jobs = lock(&self.jobs);
-        (jobs.reserved == 0).then_some(jobs.submitted_at).flatten()
-    }
-}
-
 #[derive(Debug, Default)]
 struct Jobs {
     open: HashSet<JobId>,
     /// Jobs that are being submitted.
     reserved: usize,
-    /// When room was reserved last.
-    submitted_at: Option<Instant>,
+    /// When room was last asked for.
+    asked_at: Option<Instant>,
 }
 
 impl Jobs {
     /// Reserves room for more jobs, or returns how many are open.
     fn reserve(&mut self, wanted: usize, most: usize) -> Result<(), usize> {
+        self.asked_at = Some(Instant::now());
         let open = self.open.len() + self.reserved;
         if open.saturating_add(wanted) > most {
             return Err(open);
         }
         self.reserved += wanted;
-        self.submitted_at = Some(Instant::now());
         Ok(())
     }
 }
@@ -113,9 +106,14 @@ impl OpenJobs {
     fn of(&self, name: &Arc<str>) -> Arc<OfToken> {
         let mut names = lock(&self.0);
         if !names.contains_key(name) && names.len() >= MAX_NAMES {
-            let idle = names.iter().filter_map(|(name, of)| Some((of.idle_since()?, name)));
-            if let Some(longest) = idle.min().map(|(_, name)| Arc::clone(name)) {
-                names.remove(&longest);
+            // The map alone has it: a request clones it while the map is locked.
+            let unused = names.iter().filter(|(_, of)| Arc::strong_count(of) == 1);
+            let fewest = unused.min_by_key(|(_, of)| {
+                let jobs = lock(&of.jobs);
+                (jobs.open.len(), jobs.asked_at)
+            });
+            if let Some(fewest) = fewest.map(|(name, _)| Arc::clone(name)) {
+                names.remove(&fewest);
             }
         }
         Arc::clone(names.entry(Arc::clone(name)).or_default())
@@ -169,18 +167,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_new_name_replaces_the_one_that_submitted_longest_ago() {
+    fn a_new_name_replaces_the_one_with_the_fewest_jobs_that_asked_longest_ago() {
         let open = OpenJobs::default();
         let name = |n: usize| Arc::<str>::from(format!("n{n}"));
-        let submit = |n| lock(&open.of(&name(n)).jobs).reserve(1, 1);
-        for n in 0..MAX_NAMES {
-            assert_eq!(submit(n), Ok(()));
-            // The first one still submits, and the others are done.
-            lock(&open.of(&name(n)).jobs).reserved = usize::from(n == 0);
+        let ask = |n| {
+            let of = open.of(&name(n));
+            lock(&of.jobs).reserve(0, 1).unwrap();
+            of
+        };
+        let busy = ask(0);
+        for n in 1..MAX_NAMES {
+            ask(n);
         }
-        assert_eq!(submit(MAX_NAMES), Ok(()));
+        lock(&ask(1).jobs).open.insert(JobId::new("a").unwrap());
+        ask(2);
+        ask(MAX_NAMES);
         let left = lock(&open.0).keys().map(ToString::to_string).collect::<HashSet<_>>();
         assert_eq!(left.len(), MAX_NAMES);
-        assert!(left.contains("n0") && !left.contains("n1"), "n1 submitted longest ago");
+        assert!(["n0", "n1", "n2"].iter().all(|name| left.contains(*name)));
+        assert!(!left.contains("n3"), "n0 is in use, n1 has an open job, and n2 has asked again");
+        drop(busy);
     }
 }

@@ -188,7 +188,7 @@ impl Samples {
                     return;
                 }
             }
-            let options = SnapshotOptions::default().minutes(MAX_MINUTES).sample(turn).waiting_only();
+            let options = SnapshotOptions::default().minutes(MAX_MINUTES).sample(turn).waiting_only(true);
             let taken = client.snapshot(options).await;
             let at = Instant::now();
             match taken {

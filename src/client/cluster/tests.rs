@@ -350,3 +350,9 @@ fn the_candidates_are_listed_in_their_order_with_the_leader() {
     let with_single = list();
     assert_eq!((with_single.list.len(), with_single.list[0].session), (4, 0));
 }
+
+#[test]
+fn each_outcome_of_a_drain_has_a_word() {
+    let outcomes = [DrainedWorker::Marked, DrainedWorker::Already, DrainedWorker::NotFound];
+    assert_eq!(outcomes.map(DrainedWorker::as_str), ["draining", "already_draining", "not_found"]);
+}

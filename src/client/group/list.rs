@@ -1,4 +1,4 @@
-//! Listing groups in stateless pages, like jobs (`client/page.rs`).
+//! Listing groups in [pages](super::super::page).
 //!
 //! A page reads records, a hundred per request, and no members; the state of members is read for one group at a time.
 //! A page looks at a bounded number of groups, so that a filter for a rare stage does not read all of them in one

@@ -34,6 +34,7 @@ pub(super) fn next_list(parents: usize, names: usize) -> usize {
 }
 
 /// A job or a segment in a parent.
+#[derive(Debug)]
 pub(super) struct Name {
     pub(super) parent: Arc<str>,
     pub(super) id: JobId,

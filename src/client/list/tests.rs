@@ -79,15 +79,11 @@ fn a_page_of_a_listing_that_failed_is_read_again() {
     world.run(client.submit_many(jobs, |_| {}));
     let mut listing = client.list(Filter::default());
     let mut seen = BTreeSet::new();
-    // Refused after 1, 2, 3 … further requests.
-    let (mut served, mut refused_after) = (0, 1);
+    // Each tenth request is refused.
+    let mut asked = 0;
     world.script(move |_, _| {
-        served += 1;
-        if served <= refused_after {
-            return Answer::Serve;
-        }
-        (served, refused_after) = (0, refused_after + 1);
-        Answer::Refuse(0, Reason::NoAuth)
+        asked += 1;
+        if asked % 10 == 0 { Answer::Refuse(0, Reason::NoAuth) } else { Answer::Serve }
     });
     let mut refused = 0;
     loop {

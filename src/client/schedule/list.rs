@@ -30,23 +30,27 @@ impl Schedules {
             let mut ids = ids.filter(|id| after.is_none_or(|after| id > after)).collect::<Vec<_>>();
             ids.sort_unstable();
             let mut ids = VecDeque::from(ids);
-            let (mut items, mut bytes, mut at_once) = (Vec::new(), 0, FIRST_READ);
+            let (mut items, mut bytes, mut at_once) = (Vec::new(), 0_usize, FIRST_READ);
             while !ids.is_empty() {
                 let few = ids.drain(..ids.len().min(at_once).min(limit - items.len())).collect::<Vec<_>>();
                 let paths = few.iter().map(path::schedule).collect::<Vec<_>>();
                 let nodes = session.read(self.0.by(), |zk| zk.get_many(paths.clone())).await?;
-                let (read, last) = (few.len(), few.last().cloned());
-                let mut read_bytes = 0;
+                let (read, before, mut last) = (few.len(), bytes, None);
                 for (id, node) in few.into_iter().zip(nodes) {
                     // Absent: removed since it was listed.
-                    let Some(Node { data, .. }) = node else { continue };
-                    read_bytes += data.len();
-                    items.push(ScheduleView::decode(id, &data));
+                    if let Some(Node { data, .. }) = node {
+                        bytes += data.len();
+                        items.push(ScheduleView::decode(id.clone(), &data));
+                    }
+                    last = Some(id);
+                    if bytes >= READ_BYTES {
+                        return Ok(Page { items, next: last });
+                    }
                 }
-                (bytes, at_once) = (bytes + read_bytes, next_read(read, read_bytes));
-                if !ids.is_empty() && (items.len() == limit || bytes >= READ_BYTES) {
+                if items.len() == limit && !ids.is_empty() {
                     return Ok(Page { items, next: last });
                 }
+                at_once = next_read(read, bytes - before);
             }
             Ok(Page { items, next: None })
         }

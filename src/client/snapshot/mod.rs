@@ -59,10 +59,10 @@ impl SnapshotOptions {
         self
     }
 
-    /// Leaves running jobs out of the sample: their records are up to fourteen larger reads.
+    /// Sets whether running jobs are left out of the sample: their records are up to fourteen larger reads. Default: no.
     #[must_use]
-    pub fn waiting_only(mut self) -> Self {
-        self.waiting_only = true;
+    pub fn waiting_only(mut self, waiting_only: bool) -> Self {
+        self.waiting_only = waiting_only;
         self
     }
 

@@ -49,7 +49,7 @@ fn only_waiting_jobs_are_sampled_on_request() {
     let shot = |options| world.run(client.snapshot(options)).unwrap();
     let all = shot(SnapshotOptions::default().sample(0));
     assert_eq!((all.queued.sampled, all.running.sampled), (3, 1));
-    let waiting = shot(SnapshotOptions::default().sample(0).waiting_only());
+    let waiting = shot(SnapshotOptions::default().sample(0).waiting_only(true));
     assert_eq!((waiting.queued.sampled, waiting.running.sampled, waiting.running.all), (3, 0, 1));
     let none = shot(SnapshotOptions::default());
     assert_eq!((none.queued.sampled, none.running.sampled, none.oldest_queued), (0, 0, None));

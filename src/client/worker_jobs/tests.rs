@@ -20,9 +20,9 @@ fn each_job_of_a_worker_is_in_one_page_without_its_payload() {
         let (mut ids, mut after, mut sizes) = (Vec::new(), None, Vec::new());
         loop {
             let page = world.run(client.list_worker_jobs(worker, after.as_ref(), limit)).unwrap().unwrap();
-            assert!(page.jobs.iter().all(|job| job.payload.is_none() && job.worker == Some(worker)));
-            sizes.push(page.jobs.len());
-            ids.extend(page.jobs.into_iter().map(|job| job.id.to_string()));
+            assert!(page.items.iter().all(|job| job.payload.is_none() && job.worker == Some(worker)));
+            sizes.push(page.items.len());
+            ids.extend(page.items.into_iter().map(|job| job.id.to_string()));
             match page.next {
                 Some(next) => after = Some(next),
                 None => break,
@@ -45,7 +45,7 @@ fn the_open_members_of_a_segment_are_jobs_of_its_worker() {
     world.succeed_members(segment, worker, Members::one(1));
     world.extract_members(segment, worker, Members::one(4));
     let page = world.run(client.list_worker_jobs(worker, None, 3)).unwrap().unwrap();
-    let ids = |page: &WorkerJobPage| page.jobs.iter().map(|job| job.id.clone()).collect::<Vec<_>>();
+    let ids = |page: &Page<JobView, JobId>| page.items.iter().map(|job| job.id.clone()).collect::<Vec<_>>();
     assert_eq!(ids(&page), [0, 2, 3].map(|n| member(segment, n)));
     let page = world.run(client.list_worker_jobs(worker, page.next.as_ref(), 3)).unwrap().unwrap();
     assert_eq!((ids(&page), page.next), ([4, 5].map(|n| member(segment, n)).to_vec(), None));
@@ -79,6 +79,6 @@ fn a_job_that_ended_or_moved_since_the_inbox_was_listed_is_left_out() {
         crate::client::in_memory::Answer::Serve
     });
     let page = world.run(client.list_worker_jobs(worker, None, 10)).unwrap().unwrap();
-    let ids = page.jobs.iter().map(|job| job.id.as_str()).collect::<Vec<_>>();
+    let ids = page.items.iter().map(|job| job.id.as_str()).collect::<Vec<_>>();
     assert_eq!((ids, page.next), (vec!["a"], None));
 }

@@ -41,8 +41,8 @@ pub(crate) fn handlers(recorder: &Arc<Recorder>) -> Handlers {
     let tree = recorded.raw(TREE, |recorder, context| async move {
         let run = Run::begin(&recorder, &context);
         let task = task(&context)?;
-        let group = context.sub_jobs_of(PART).with_finished();
-        let group = if task.ms.is_multiple_of(2) { group } else { group.fail_fast(true) }.open().await?;
+        let group = context.sub_jobs_of(PART).finished(true);
+        let group = group.fail_fast(!task.ms.is_multiple_of(2)).open().await?;
         for (number, payload) in task.subs() {
             group.submit(number, roster::member(PART, payload)).await?;
             // A failing attempt leaves some sub-jobs to the next attempt.

@@ -70,8 +70,7 @@ impl Roster {
     pub(crate) fn group(&self) -> Result<Group, GroupError> {
         let group = Group::new(self.kind, self.id.as_str());
         let group = if self.sealed == Sealed::First { group.total(self.total()) } else { group };
-        let group = if self.fail_fast { group.fail_fast(true) } else { group };
-        Ok(if self.join { group } else { group.join(false) })
+        Ok(group.fail_fast(self.fail_fast).join(self.join))
     }
 
     /// Iterates over its members, in the order of their numbers.

@@ -3,15 +3,15 @@
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json as Answer};
-use bellwether::client::MAX_PAGE;
 use bellwether::{JobView, Untyped};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::pages::page_size;
 use crate::extract::{GroupName, QueryParameters};
 use crate::layers::{AuditNote, Caller};
 use crate::limits::PAGE_BYTES;
-use crate::problem::{Fault, Problem};
+use crate::problem::Problem;
 use crate::state::App;
 use bellwether_documents::MemberDocument;
 
@@ -60,10 +60,7 @@ pub(super) async fn list_members(
     GroupName(id): GroupName,
     QueryParameters(which): QueryParameters<WhichMembers>,
 ) -> Result<Response, Problem> {
-    let limit = which.limit.unwrap_or(100);
-    if !(1..=MAX_PAGE).contains(&limit) {
-        return Err(Fault::Invalid.because(format!("limit must be 1 to {MAX_PAGE}, not {limit}")));
-    }
+    let limit = page_size(which.limit)?;
     let mut reader = app.client.group_members::<Untyped>(&id).starting_at(which.from);
     let (mut numbers, mut ids, mut next) = (Vec::new(), Vec::new(), None);
     while let Some(member) = reader.next().await? {

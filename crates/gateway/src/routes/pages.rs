@@ -9,16 +9,24 @@ use crate::problem::{Fault, Problem};
 /// Returns the size of a page, and where it begins.
 ///
 /// # Errors
-/// 400 for a size that is not 1 to [`MAX_PAGE`], and for a text that is not the `next` of a page.
+/// 400 for an invalid size, and for a text that is not the `next` of a page.
 pub(super) fn page<C: FromStr>(
     limit: Option<usize>,
     after: Option<&str>,
 ) -> Result<(usize, Option<C>), Problem> {
-    let limit = limit.unwrap_or(100);
-    if !(1..=MAX_PAGE).contains(&limit) {
-        return Err(Fault::Invalid.because(format!("limit must be 1 to {MAX_PAGE}, not {limit}")));
-    }
-    let wrong = "`after` is not the `next` of a page: pass it back unchanged, with the same filter";
+    let wrong = "`after` is not the `next` of a page: pass it back unchanged";
     let after = after.map(|after| after.parse().map_err(|_| Fault::Invalid.because(wrong))).transpose()?;
-    Ok((limit, after))
+    Ok((page_size(limit)?, after))
+}
+
+/// Returns the size of a page.
+///
+/// # Errors
+/// 400 for a size that is not 1 to [`MAX_PAGE`].
+pub(super) fn page_size(limit: Option<usize>) -> Result<usize, Problem> {
+    let limit = limit.unwrap_or(100);
+    if (1..=MAX_PAGE).contains(&limit) {
+        return Ok(limit);
+    }
+    Err(Fault::Invalid.because(format!("limit must be 1 to {MAX_PAGE}, not {limit}")))
 }

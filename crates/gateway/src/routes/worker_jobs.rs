@@ -2,15 +2,14 @@
 
 use axum::extract::State;
 use axum::{Extension, Json as Answer};
-use bellwether::JobId;
-use bellwether::client::MAX_PAGE;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::pages::page;
 use super::workers::left;
 use crate::extract::{QueryParameters, WorkerName};
 use crate::layers::Caller;
-use crate::problem::{Fault, Problem};
+use crate::problem::Problem;
 use crate::state::App;
 use bellwether_documents::JobDocument;
 
@@ -50,13 +49,9 @@ pub(super) async fn list_worker_jobs(
     WorkerName(id): WorkerName,
     QueryParameters(which): QueryParameters<WhichJobs>,
 ) -> Result<Answer<WorkerJobsPage>, Problem> {
-    let limit = which.limit.unwrap_or(100);
-    if !(1..=MAX_PAGE).contains(&limit) {
-        return Err(Fault::Invalid.because(format!("limit must be 1 to {MAX_PAGE}, not {limit}")));
-    }
-    let after = which.after.map(JobId::new).transpose()?;
+    let (limit, after) = page(which.limit, which.after.as_deref())?;
     let _turn = app.pages.next(&caller).await;
     let page = app.client.list_worker_jobs(id, after.as_ref(), limit).await?.ok_or_else(|| left(id))?;
     let next = page.next.map(|next| next.to_string());
-    Ok(Answer(WorkerJobsPage { jobs: page.jobs.iter().map(Into::into).collect(), next }))
+    Ok(Answer(WorkerJobsPage { jobs: page.items.iter().map(Into::into).collect(), next }))
 }

@@ -106,6 +106,8 @@ async fn a_job_that_ends_badly_fails_its_wait_and_may_be_retried() {
     assert_eq!(shown["changed"]["what"], "cancelled", "{shown}");
     let by = shown["changed"]["by"].as_str().unwrap();
     assert!(by.contains('@'), "the user and host of the command: {by}");
+    let again = run_in(&to, &["job", "cancel", "a", "--output", "json"]).exits(0).json();
+    assert_eq!(again["outcome"], "already_cancelled");
     run_in(&to, &["job", "wait", "a"]).exits(1).says("job a is cancelled");
     run_in(&to, &["job", "wait", "a", "--generation", "2"]).exits(1).says("job a is cancelled");
     // S23: the end of an earlier generation is no answer.

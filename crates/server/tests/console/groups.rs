@@ -11,7 +11,7 @@ fn handlers() -> Handlers {
     let sum = Handlers::new().job("sum", |_, _: u32| async move { Ok(()) });
     let finished = sum.finished_job("parent", |_, _| async move { Ok("finished") });
     finished.job("parent", |context, children: u32| async move {
-        let group = context.sub_jobs_of("sum").join(false).with_finished().open().await?;
+        let group = context.sub_jobs_of("sum").join(false).finished(true).open().await?;
         for number in 0..children {
             group.submit(number, Job::new("sum", &number)).await?;
         }

@@ -92,7 +92,7 @@ fn jobs(stage: &Stage, round: u32) -> Vec<Job> {
 fn parents() -> Handlers {
     Handlers::new()
         .job("parent", |context, (): ()| async move {
-            let group = context.sub_jobs_of("sum").join(false).with_finished().open().await?;
+            let group = context.sub_jobs_of("sum").join(false).finished(true).open().await?;
             for number in 0..5 {
                 group.submit(number, Job::new("sum", &[number, 1])).await?;
             }

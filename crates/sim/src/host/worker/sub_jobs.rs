@@ -54,15 +54,10 @@ fn group(kind: &str, start: &Start, worker: WorkerId, drawn: u64) -> SubJobs {
     // Sometimes the total is higher than the number of sub-jobs; then the number submitted by the end counts.
     let total = (bit(12) && bit(13)).then(|| u32::try_from(count).unwrap_or(0) + u32::from(bit(14)));
     // The group's id is derived from the job's id.
-    let mut group = Group::new(kind.as_str(), "sub-jobs");
+    let group = Group::new(kind.as_str(), "sub-jobs");
+    let mut group = group.fail_fast(bit(16) && bit(17)).join(bit(18) || bit(19));
     if let Some(total) = total {
         group = group.total(total);
-    }
-    if bit(16) && bit(17) {
-        group = group.fail_fast(true);
-    }
-    if !(bit(18) || bit(19)) {
-        group = group.join(false);
     }
     let attempt = Attempt {
         job: start.job.clone(),
