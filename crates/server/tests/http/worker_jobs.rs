@@ -40,7 +40,7 @@ async fn the_jobs_of_a_worker_are_listed_by_page() {
         assert_eq!(seen, (0..7).map(|n| format!("job-{n}")).collect::<Vec<_>>(), "{limit}");
     }
     stage.get(&format!("{path}?limit=0")).await.problem(400, "invalid", "limit must be 1 to 1000, not 0");
-    stage.get(&format!("{path}?after=a/b")).await.problem(400, "invalid", "job id");
+    stage.get(&format!("{path}?after=a/b")).await.problem(400, "invalid", "not the `next` of a page");
     let none = "/v1/workers/00000000-0000-0000-0000-000000000007/jobs";
     stage.get(none).await.problem(404, "not-found", "there is no worker");
     stage.get("/v1/workers/x/jobs").await.problem(400, "invalid", "a worker's id is a UUID");
