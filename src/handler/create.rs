@@ -151,7 +151,7 @@ where
 
 /// Runs after a job of a [`ParentKind`], its sub-jobs and their join have all ended. It is a job of kind
 /// `KIND.finished`. The parent's own group counts the parent's end only after it. The parent requests it with
-/// [`SubJobs::with_finished`](super::SubJobs::with_finished), whichever nodes have the handler.
+/// [`SubJobs::finished`](super::SubJobs::finished), whichever nodes have the handler.
 ///
 /// # Cancellation
 /// As for [`handler()`].
