@@ -60,6 +60,8 @@ fn deny(environment: &Environment) -> Result<(), Failure> {
         let mut deny = Command::new(&program);
         deny.arg("--manifest-path").arg(root.join(workspace).join("Cargo.toml"));
         deny.arg("--config").arg(root.join("deny.toml"));
+        // Without it, only the root package and its dependencies are checked.
+        deny.arg("--workspace");
         cargo::run(deny.args(["--locked", "check", "licenses", "bans", "sources"]))?;
     }
     Ok(())
