@@ -42,7 +42,7 @@ pub struct PageLimits {
     jobs: usize,
     bytes: usize,
     payloads: bool,
-    /// Jobs that the page looks at, at least.
+    /// The page ends after the read with which it has looked at so many jobs.
     looked_at: usize,
 }
 
@@ -111,7 +111,7 @@ impl Listing {
     /// Cancel safe: a dropped call skips no job.
     pub async fn next(&mut self) -> Result<Option<JobView>, Error> {
         while self.page.is_empty() && !self.is_complete {
-            // One read, so that an error or a dropped call repeats no more than that.
+            // A page is one read here: after an error or a dropped call, only that read is repeated.
             let limits = PageLimits { looked_at: 1, ..PageLimits::jobs(MAX_PAGE).bytes(READ_BYTES) };
             let page =
                 self.client.job_page(&self.filter, self.from.as_ref(), limits, &mut self.known).await?;

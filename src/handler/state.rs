@@ -38,7 +38,7 @@ pub fn with_state<S: Clone + Send + Sync + 'static>(state: S) -> WithState<S> {
 pub struct WithState<S>(S);
 
 impl<S: Clone + Send + Sync + 'static> WithState<S> {
-    /// Like [`handler`](fn@super::handler()). A type with a state of its own implements [`Handler`](super::Handler) instead.
+    /// Like [`handler`](fn@super::handler()). A type that holds its state implements [`Handler`](super::Handler) instead.
     pub fn kind<K: JobKind>(&self, run: impl StateHandlerFn<S, K::Payload, K::Result>) -> KindHandler {
         let Self(state) = self.clone();
         create::handler::<K>(move |context, payload| run(state.clone(), context, payload))

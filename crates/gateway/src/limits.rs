@@ -110,7 +110,7 @@ impl Default for Limits {
         Self {
             connections: 4_096,
             connections_of_one: None,
-            // Multiplied by the largest body: 64 MiB, or 256 MiB of workers.
+            // Multiplied by the largest body: 64 MiB, or 256 MiB if all requests are finishes of remote workers.
             requests: 256,
             requests_of_one: 128,
             // Only 64 waits for a job have a watch; the others read their job every 250 ms: 2,000 reads per second.

@@ -276,7 +276,7 @@ fn each_schedule_is_in_one_page_whatever_the_limit_is() {
 #[test]
 fn a_page_of_schedules_with_large_payloads_ends_early() {
     let stage = Stage::empty();
-    // The first ones are small, so that many of the next ones are read at once.
+    // The first 25 are small, so the next read takes many schedules.
     let length = |n| if n < 25 { 10 } else { 16_000 };
     let names = (0..200).map(|n| format!("s{n:03}")).collect::<Vec<_>>();
     for (n, name) in names.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! Turns for reading pages of jobs, groups, lanes and schedules.
 //!
-//! A page of jobs costs about ten milliseconds of a processor, and a caller may ask for as many as it may have requests. So one page of each
-//! caller is read at a time, and a few of all callers. If pages of a caller wait for their turn, the caller also pauses after each page
+//! A page of jobs costs about ten milliseconds of a processor, and a caller may ask for as many as it may have requests. So one page of
+//! each caller is read at a time, and a few of all callers. If pages of a caller wait for their turn, the caller also pauses after each page
 //! for as long as the page took: its pages use at most half of one processor. A caller that asks for one page after the other never
 //! pauses.
 
