@@ -17,8 +17,8 @@ function ruleOf(data) {
   return data.rule === 'at' ? { at: data.time } : { cron: data.time, zone: data.more || 'UTC' };
 }
 
-function misfireOf({ misfire, at_most: most, within }) {
-  return misfire === 'catch_up' ? { catch_up: { at_most: Number(most), within } } : misfire;
+function misfireOf({ misfire, catch_up: most, catch_up_within: within }) {
+  return misfire === 'catch_up' ? { misfire, catch_up: Number(most), catch_up_within: within } : { misfire };
 }
 
 /** The policies in words. */
@@ -32,12 +32,12 @@ const LABELS = { cron: ['Cron expression', 'Zone'], every: ['Interval, such as 1
 async function edit(found, left) {
   const [rule, time, more] = found.when.cron ? ['cron', found.when.cron, found.when.zone]
     : found.when.every ? ['every', found.when.every, found.when.anchor] : ['at', found.when.at, ''];
-  const [catchUp, select] = [found.misfire?.catch_up, (name, choices, chosen) => h('select', { name }, choices.map(([value, text]) =>
-    h('option', { value, selected: value === chosen }, text)))];
+  const select = (name, choices, chosen) => h('select', { name }, choices.map(([value, text]) =>
+    h('option', { value, selected: value === chosen }, text)));
   const [timeLabel, moreLabel] = [h('span', {}, LABELS[rule][0]), h('span', {}, LABELS[rule][1])];
   const eachJob = [
-    h('label', {}, 'A job each: at most', h('input', { name: 'at_most', type: 'number', min: 1, max: 100, value: catchUp?.at_most ?? 10 })),
-    h('label', {}, 'A job each: not older than', h('input', { name: 'within', value: catchUp?.within ?? '1d' }))];
+    h('label', {}, 'A job each: at most', h('input', { name: 'catch_up', type: 'number', min: 1, max: 100, value: found.catch_up ?? 10 })),
+    h('label', {}, 'A job each: not older than', h('input', { name: 'catch_up_within', value: found.catch_up_within ?? '1d' }))];
   const preview = h('div', { class: 'preview', role: 'status', 'aria-label': 'Next ticks' });
   let asked = 0;
   const show = async (form) => {
@@ -57,7 +57,7 @@ async function edit(found, left) {
     h('label', {}, 'Rule', select('rule', [['cron', 'cron expression'], ['every', 'interval'], ['at', 'once']], rule)),
     h('label', {}, timeLabel, h('input', { name: 'time', value: time, required: true, autocomplete: 'off' })),
     h('label', { hidden: rule === 'at' }, moreLabel, h('input', { name: 'more', value: more, autocomplete: 'off' })),
-    h('label', {}, 'Missed ticks', select('misfire', MISFIRE, catchUp ? 'catch_up' : found.misfire)),
+    h('label', {}, 'Missed ticks', select('misfire', MISFIRE, found.misfire)),
     eachJob,
     h('label', {}, 'Tick while the last job is open', select('overlap', OVERLAP, found.overlap)),
     h('label', {}, 'A tick is missed after', h('input', { name: 'grace', value: found.grace, required: true })));
@@ -65,7 +65,7 @@ async function edit(found, left) {
   show(fields.closest('form'));
   const data = await asking;
   if (!data) return false;
-  const body = { ...ruleOf(data), misfire: misfireOf(data), overlap: data.overlap, grace: data.grace };
+  const body = { ...ruleOf(data), ...misfireOf(data), overlap: data.overlap, grace: data.grace };
   await call('PATCH', path(found.id), { body });
   notify(`${found.id} was changed.`);
   return true;
@@ -126,7 +126,7 @@ export async function schedule({ root, parameter: id, left }) {
       ['Last tick', found.last_tick && instant(found.last_tick)], ['Last job', found.last_job && jobLink(found.last_job)],
       ['Ticks', count(found.ticked)], ['Skipped', count(found.skipped)],
       ['Last skipped', found.last_skipped && [`${count(found.last_skipped.count)}, because of ${found.last_skipped.reason.replaceAll('_', ' ')}, until `, instant(found.last_skipped.through)]],
-      ['Missed ticks', found.misfire && (found.misfire.catch_up ? `a job each, at most ${found.misfire.catch_up.at_most} within ${term(found.misfire.catch_up.within)}` : word(MISFIRE, found.misfire))],
+      ['Missed ticks', found.misfire && (found.catch_up ? `a job each, at most ${found.catch_up} within ${term(found.catch_up_within)}` : word(MISFIRE, found.misfire))],
       ['Missed after', found.grace && term(found.grace)], ['Tick while a job is open', found.overlap && word(OVERLAP, found.overlap)], ['Job id', found.job_id], ['Created', found.created_at && instant(found.created_at)],
     ];
     update(root,

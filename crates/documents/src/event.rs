@@ -1,11 +1,10 @@
 //! A change of a job's state.
 
-use bellwether::State;
 use bellwether::client::Event;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{StateWord, name};
+use super::{StateWord, Word, name};
 
 /// The data of an event `job`.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -17,8 +16,7 @@ pub struct EventDocument {
     #[schema(required)]
     kind: Option<String>,
     /// State of the job.
-    #[schema(value_type = StateWord)]
-    state: State,
+    state: StateWord,
     /// The worker of the job, while it runs.
     #[schema(required)]
     worker: Option<String>,
@@ -36,7 +34,7 @@ impl From<&Event> for EventDocument {
         Self {
             job: event.job.to_string(),
             kind: name(event.kind.as_ref()),
-            state: event.state,
+            state: Word(event.state),
             worker: name(event.worker.as_ref()),
             attempt: event.attempt,
             generation: event.generation,

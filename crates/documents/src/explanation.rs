@@ -1,12 +1,11 @@
 //! Why a job does not run.
 
-use bellwether::State;
 use bellwether::client::{Cause, Explanation, Shunned, rfc3339};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use super::{StateWord, names};
+use super::{StateWord, Word, names};
 
 /// Why a job does not run. Further fields depend on the word, such as `kind` and `missing` for `tags`, or `until` for
 /// `backoff`.
@@ -16,8 +15,7 @@ pub struct ExplanationDocument {
     /// The job's id.
     id: String,
     /// State of the job.
-    #[schema(value_type = StateWord)]
-    state: State,
+    state: StateWord,
     /// The reason as a word.
     #[schema(example = "busy")]
     why: String,
@@ -33,7 +31,7 @@ impl From<&Explanation> for ExplanationDocument {
         let cause = &explanation.cause;
         Self {
             id: explanation.id.to_string(),
-            state: explanation.state,
+            state: Word(explanation.state),
             why: cause.as_str().to_owned(),
             sentence: cause.to_string(),
             details: match details(cause) {

@@ -1,14 +1,14 @@
 //! A job.
 
-use bellwether::client::{JobOptions, WaitReason, rfc3339};
-use bellwether::{DurationText, JobView, State};
+use bellwether::JobView;
+use bellwether::client::{WaitReason, rfc3339};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::attempt::PastAttemptDocument;
 use super::embedded::embedded;
-use super::{ChangedDocument, DurationSchema, JobOptionsSchema, StateWord, name};
+use super::{ChangedDocument, DurationText, Options, StateWord, Text, Word, name};
 
 /// A job.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -21,8 +21,7 @@ pub struct JobDocument {
     #[schema(example = "sum", required)]
     kind: Option<String>,
     /// State of the job.
-    #[schema(value_type = StateWord)]
-    state: State,
+    state: StateWord,
     /// The current or last attempt; 0 before the first.
     attempt: u32,
     /// The worker of the current or last attempt.
@@ -47,7 +46,7 @@ pub struct JobDocument {
     #[schema(required)]
     checkpoint_bytes: Option<usize>,
     /// While the job runs: the lease of its attempt.
-    #[schema(required, value_type = Option<DurationSchema>)]
+    #[schema(required)]
     lease: Option<DurationText>,
     /// Why the job does not run now, as a word.
     #[schema(required, example = "busy")]
@@ -78,8 +77,8 @@ pub struct JobDocument {
     /// Lost attempts of this generation.
     losses: u32,
     /// Effective options; null if the record cannot be read.
-    #[schema(required, value_type = Option<JobOptionsSchema>)]
-    options: Option<JobOptions>,
+    #[schema(required)]
+    options: Option<Options>,
     /// No attempt starts after this instant.
     #[schema(required, format = DateTime)]
     expires_at: Option<String>,
@@ -111,7 +110,7 @@ impl From<&JobView> for JobDocument {
         Self {
             id: job.id.to_string(),
             kind: name(job.kind.as_ref()),
-            state: job.state,
+            state: Word(job.state),
             attempt: job.attempt,
             worker: name(job.worker.as_ref()),
             node: name(job.node.as_ref()),
@@ -120,7 +119,7 @@ impl From<&JobView> for JobDocument {
             percent: progress.and_then(|progress| progress.percent()),
             message: message.map(ToOwned::to_owned),
             checkpoint_bytes: checkpoint,
-            lease: job.lease.map(DurationText),
+            lease: job.lease.map(Text),
             waiting: job.waiting.map(|reason: WaitReason| reason.as_str().to_owned()),
             waiting_for: job.waiting_for(),
             group: name(job.group.as_ref()),
@@ -132,7 +131,7 @@ impl From<&JobView> for JobDocument {
             assigned_at: job.assigned_at.map(rfc3339),
             failures: job.failures,
             losses: job.losses,
-            options: job.options.clone(),
+            options: job.options.clone().map(Options),
             expires_at: job.expires_at.map(rfc3339),
             submitted_at: job.submitted_at.map(rfc3339),
             not_before: job.not_before.map(rfc3339),

@@ -1,25 +1,22 @@
 //! The retention, and a change of it.
 
+use bellwether::Retention;
 use bellwether::client::Setting;
-use bellwether::{DurationText, Retention};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{ChangedDocument, DurationSchema};
+use super::{ChangedDocument, DurationText, Text};
 
 /// How long records of ended jobs are kept.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = Retention)]
 pub struct RetentionDocument {
     /// Retention of succeeded jobs.
-    #[schema(value_type = DurationSchema)]
     succeeded: DurationText,
     /// Retention of cancelled jobs.
-    #[schema(value_type = DurationSchema)]
     cancelled: DurationText,
     /// Retention of dead jobs.
-    #[schema(value_type = DurationSchema)]
     dead: DurationText,
     /// Maximum number of records of ended jobs; above it the oldest are removed first.
     records: u32,
@@ -32,9 +29,9 @@ impl From<&Setting<Retention>> for RetentionDocument {
     fn from(setting: &Setting<Retention>) -> Self {
         let Retention { succeeded, cancelled, dead, records } = setting.value;
         Self {
-            succeeded: DurationText(succeeded),
-            cancelled: DurationText(cancelled),
-            dead: DurationText(dead),
+            succeeded: Text(succeeded),
+            cancelled: Text(cancelled),
+            dead: Text(dead),
             records,
             changed: setting.changed.as_ref().map(Into::into),
         }
@@ -48,15 +45,12 @@ impl From<&Setting<Retention>> for RetentionDocument {
 pub struct RetentionChange {
     /// Retention of succeeded jobs, 1m to 3650d.
     #[arg(long, value_name = "DURATION")]
-    #[schema(value_type = Option<DurationSchema>)]
     succeeded: Option<DurationText>,
     /// Retention of cancelled jobs, 1m to 3650d.
     #[arg(long, value_name = "DURATION")]
-    #[schema(value_type = Option<DurationSchema>)]
     cancelled: Option<DurationText>,
     /// Retention of dead jobs, 1m to 3650d.
     #[arg(long, value_name = "DURATION")]
-    #[schema(value_type = Option<DurationSchema>)]
     dead: Option<DurationText>,
     /// Maximum number of records of ended jobs; above it the oldest are removed first.
     #[arg(long)]
@@ -73,7 +67,7 @@ impl RetentionChange {
             (&mut changed.dead, self.dead),
         ];
         for (time, given) in times {
-            *time = given.map_or(*time, |DurationText(given)| given);
+            *time = given.map_or(*time, |Text(given)| given);
         }
         changed.records = self.records.unwrap_or(changed.records);
         changed

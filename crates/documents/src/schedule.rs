@@ -1,17 +1,14 @@
 //! A schedule.
 
-use bellwether::DurationText;
-use bellwether::client::{JobOptions, ScheduleView};
-use bellwether::schedule::{Misfire, Overlap, When, instant};
+use bellwether::client::ScheduleView;
+use bellwether::schedule::{Misfire, When, instant};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::OverlapWord;
 use super::embedded::embedded;
-use super::new_schedule::MisfireSchema;
-use super::{ChangedDocument, DurationSchema, JobOptionsSchema};
+use super::{ChangedDocument, DurationText, MisfireWord, Options, OverlapWord, Text, Word};
 
 /// A schedule. All fields except `id` and `error` are null if its record cannot be read.
 #[derive(Debug, Clone, Default, Serialize, ToSchema)]
@@ -26,14 +23,20 @@ pub struct ScheduleDocument {
     #[schema(required)]
     when: Option<Value>,
     /// What happens to ticks that were missed because there was no leader.
-    #[schema(required, value_type = Option<MisfireSchema>)]
-    misfire: Option<Misfire>,
+    #[schema(required)]
+    misfire: Option<MisfireWord>,
+    /// With misfire `catch_up`: maximum number of missed ticks that get a job.
+    #[schema(required)]
+    catch_up: Option<u32>,
+    /// With misfire `catch_up`: maximum age of missed ticks that get a job.
+    #[schema(required)]
+    catch_up_within: Option<DurationText>,
     /// How late a tick may be without being missed.
-    #[schema(required, value_type = Option<DurationSchema>)]
+    #[schema(required)]
     grace: Option<DurationText>,
     /// What happens to a tick while the job of the last tick has not ended.
-    #[schema(required, value_type = Option<OverlapWord>)]
-    overlap: Option<Overlap>,
+    #[schema(required)]
+    overlap: Option<OverlapWord>,
     /// Kind of its jobs.
     #[schema(required)]
     kind: Option<String>,
@@ -41,10 +44,10 @@ pub struct ScheduleDocument {
     #[schema(required, value_type = Option<serde_json::Value>)]
     payload: Option<Box<RawValue>>,
     /// Effective options of its jobs.
-    #[schema(required, value_type = Option<JobOptionsSchema>)]
-    options: Option<JobOptions>,
+    #[schema(required)]
+    options: Option<Options>,
     /// Expiry of its jobs, counted from the tick.
-    #[schema(required, value_type = Option<DurationSchema>)]
+    #[schema(required)]
     expires_after: Option<DurationText>,
     /// Id of the job of every tick; null: each tick has its own job.
     #[schema(required)]
@@ -94,17 +97,23 @@ impl From<&ScheduleView> for ScheduleDocument {
             Ok(record) => record,
             Err(error) => return Self { id, error: Some(error.to_string()), ..Self::default() },
         };
+        let (catch_up, catch_up_within) = match record.misfire {
+            Misfire::CatchUp { at_most, within } => (Some(at_most), Some(Text(within))),
+            Misfire::Skip | Misfire::Once => (None, None),
+        };
         Self {
             id,
             state: Some(view.state().to_owned()),
             when: Some(when(&record.when)),
-            misfire: Some(record.misfire),
-            grace: Some(DurationText(record.grace)),
-            overlap: Some(record.overlap),
+            misfire: Some(Word(record.misfire)),
+            catch_up,
+            catch_up_within,
+            grace: Some(Text(record.grace)),
+            overlap: Some(Word(record.overlap)),
             kind: Some(record.kind.to_string()),
             payload: Some(embedded(&record.payload)),
-            options: Some(record.options.clone()),
-            expires_after: record.expires_after.map(DurationText),
+            options: Some(Options(record.options.clone())),
+            expires_after: record.expires_after.map(Text),
             job_id: record.job_id.as_ref().map(ToString::to_string),
             spec_version: Some(record.spec_version),
             paused: Some(record.paused),
@@ -136,7 +145,7 @@ fn when(when: &When) -> Value {
     match when {
         When::Cron { expression, zone } => json!({ "cron": expression.as_str(), "zone": zone.as_str() }),
         When::Every { interval, anchor } => {
-            json!({ "every": DurationText(*interval), "anchor": instant(*anchor) })
+            json!({ "every": Text(*interval), "anchor": instant(*anchor) })
         }
         When::Once(at) => json!({ "at": instant(*at) }),
     }

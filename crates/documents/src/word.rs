@@ -1,13 +1,18 @@
 //! The words of closed lists of values: in JSON, in the OpenAPI document and on the command line.
 
 use std::borrow::Cow;
+use std::mem::discriminant;
+use std::time::Duration;
 
 use bellwether::client::{Ended, GroupStage, IfExists};
 use bellwether::node::ElectionStrategy;
-use bellwether::schedule::Overlap;
+use bellwether::schedule::{Misfire, Overlap};
 use bellwether::{Scheme, State};
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{
+    MapValueParser, PossibleValue, PossibleValuesParser, TypedValueParser, ValueParserFactory,
+};
 use serde::de::{Deserialize, Deserializer, Error as _};
+use serde::ser::{Serialize, Serializer};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
@@ -81,6 +86,22 @@ impl Words for IfExists {
     ];
 }
 
+impl Described for Misfire {
+    const NAME: &'static str = "Misfire";
+    const TEXT: &'static str = "What to do with ticks that were missed because there was no leader.";
+}
+
+impl Words for Misfire {
+    const ALL: &'static [(Self, &'static str, &'static str)] = &[
+        (Self::Skip, "skip", "No missed tick gets a job"),
+        (Self::Once, "once", "The last missed tick gets a job, on behalf of all of them"),
+        (CATCH_UP, "catch_up", "The last missed ticks get their jobs, in order"),
+    ];
+}
+
+/// The policy with the limits that are used if none is given.
+const CATCH_UP: Misfire = Misfire::CatchUp { at_most: 10, within: Duration::from_secs(24 * 3600) };
+
 impl Described for Overlap {
     const NAME: &'static str = "Overlap";
     const TEXT: &'static str = "What to do with a tick while the job of the last tick has not ended.";
@@ -126,7 +147,7 @@ impl Words for State {
     ];
 }
 
-/// A value that is read from its word.
+/// A value that is read from its word, and written as its word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Word<T>(pub T);
 
@@ -138,8 +159,24 @@ pub type EndedWord = Word<Ended>;
 pub type GroupStageWord = Word<GroupStage>;
 /// The word of what a submission does if its id exists.
 pub type IfExistsWord = Word<IfExists>;
+/// The word of what happens to missed ticks. The limits of `catch_up` are not part of it.
+pub type MisfireWord = Word<Misfire>;
 /// The word of what a tick does if the last job has not ended.
 pub type OverlapWord = Word<Overlap>;
+
+impl<T: Words> Word<T> {
+    /// Returns the word.
+    pub fn as_str(self) -> &'static str {
+        let named = T::ALL.iter().find(|(value, ..)| discriminant(value) == discriminant(&self.0));
+        named.expect("each value has a word").1
+    }
+}
+
+impl<T: Words> Serialize for Word<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
 
 impl<'de, T: Words> Deserialize<'de> for Word<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -172,13 +209,17 @@ impl<T: Described> ToSchema for Word<T> {
     }
 }
 
-/// Reads an argument of the command line; its help has the meaning of each word.
-pub fn word<T: Words>() -> impl TypedValueParser<Value = T> {
-    let words = T::ALL.iter().map(|(_, word, meaning)| PossibleValue::new(*word).help(*meaning));
-    PossibleValuesParser::new(words).map(|given| {
-        let named = T::ALL.iter().find(|(_, word, _)| *word == given);
-        named.expect("the parser accepts only these words").0
-    })
+/// An argument of the command line; its help has the meaning of each word.
+impl<T: Words> ValueParserFactory for Word<T> {
+    type Parser = MapValueParser<PossibleValuesParser, fn(String) -> Self>;
+
+    fn value_parser() -> Self::Parser {
+        let words = T::ALL.iter().map(|(_, word, meaning)| PossibleValue::new(*word).help(*meaning));
+        PossibleValuesParser::new(words).map(|given| {
+            let named = T::ALL.iter().find(|(_, word, _)| *word == given);
+            Self(named.expect("the parser accepts only these words").0)
+        })
+    }
 }
 
 #[cfg(test)]
@@ -195,7 +236,6 @@ mod tests {
     fn the_words_are_those_of_the_library() {
         assert_eq!(words::<GroupStage>(), GroupStage::ALL.map(GroupStage::as_str));
         assert_eq!(words::<State>(), State::ALL.map(State::as_str));
-        assert_eq!(json!(words::<Overlap>()), json!([Overlap::Allow, Overlap::Forbid, Overlap::Queue]));
         // Exhaustive, so that a new value is not forgotten.
         let ended = Ended::ALL.iter().map(|(value, ..)| match value {
             Ended::Succeeded => "succeeded",
@@ -209,6 +249,18 @@ mod tests {
             IfExists::Again => "again",
         });
         assert_eq!(words::<IfExists>(), if_exists.collect::<Vec<_>>());
+        let misfire = Misfire::ALL.iter().map(|(value, ..)| match value {
+            Misfire::Skip => "skip",
+            Misfire::Once => "once",
+            Misfire::CatchUp { .. } => "catch_up",
+        });
+        assert_eq!(words::<Misfire>(), misfire.collect::<Vec<_>>());
+        let overlap = Overlap::ALL.iter().map(|(value, ..)| match value {
+            Overlap::Allow => "allow",
+            Overlap::Forbid => "forbid",
+            Overlap::Queue => "queue",
+        });
+        assert_eq!(words::<Overlap>(), overlap.collect::<Vec<_>>());
         let election = ElectionStrategy::ALL.iter().map(|(value, ..)| match value {
             ElectionStrategy::Queue => "queue",
             ElectionStrategy::Single => "single",
@@ -225,6 +277,7 @@ mod tests {
     fn a_word_is_read_and_another_text_is_refused_with_all_words() {
         for (value, word, _) in Ended::ALL {
             assert_eq!(serde_json::from_value::<Word<Ended>>(json!(word)).unwrap(), Word(*value));
+            assert_eq!(json!(Word(*value)), json!(word));
         }
         let refused = serde_json::from_value::<Word<Ended>>(json!("x".repeat(100_000))).unwrap_err();
         let refused = refused.to_string();

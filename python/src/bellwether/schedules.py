@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
@@ -22,8 +21,12 @@ class Ticks:
     every: Duration | None = None
     anchor: datetime | str | None = None
     at: datetime | str | None = None
-    misfire: Literal["skip", "once"] | Mapping[str, Any] | None = None
-    """What happens to ticks that were missed; also `{"catch_up": {"at_most": 3, "within": "1h"}}`."""
+    misfire: Literal["skip", "once", "catch_up"] | None = None
+    """What happens to ticks that were missed because there was no leader."""
+    catch_up: int | None = None
+    """With `misfire="catch_up"`: how many missed ticks get a job; default 10."""
+    catch_up_within: Duration | None = None
+    """With `misfire="catch_up"`: the maximum age of missed ticks that get a job; default a day."""
     overlap: Literal["allow", "forbid", "queue"] | None = None
     grace: Duration | None = None
     """How late a tick may be before it counts as missed."""
@@ -37,6 +40,8 @@ class Ticks:
             "anchor": None if self.anchor is None else instant_text(self.anchor),
             "at": None if self.at is None else instant_text(self.at),
             "misfire": self.misfire,
+            "catch_up": self.catch_up,
+            "catch_up_within": None if self.catch_up_within is None else duration_text(self.catch_up_within),
             "overlap": self.overlap,
             "grace": None if self.grace is None else duration_text(self.grace),
         }

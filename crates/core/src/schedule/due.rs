@@ -7,10 +7,7 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
 use super::Calendar;
-use crate::duration::text;
 use crate::time::{WallMillis, as_millis};
 
 /// Most missed ticks that are made up.
@@ -21,8 +18,7 @@ pub const MAX_CATCH_UP: u32 = 100;
 pub const MAX_COUNTED: u32 = 100;
 
 /// What happens to missed ticks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Misfire {
     /// No missed tick is made up.
     Skip,
@@ -34,7 +30,6 @@ pub enum Misfire {
         /// How many, 1 to [`MAX_CATCH_UP`].
         at_most: u32,
         /// How old they may be.
-        #[serde(with = "text")]
         within: Duration,
     },
 }

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
 use super::{MAX_CATCH_UP, Misfire, SpecError, When};
 use crate::budget::{MAX_SCHEDULE_PAYLOAD_BYTES, MAX_TAGS, MAX_WAIT};
 use crate::duration::DurationText;
@@ -18,8 +16,7 @@ pub const DEFAULT_GRACE: Duration = Duration::from_secs(60);
 const MAX_AFTER: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// What happens to a tick while the job of the last tick is open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Overlap {
     /// The tick gets a job.
     #[default]
@@ -77,12 +74,12 @@ impl ScheduleSpec {
         if let Misfire::CatchUp { at_most, within } = self.misfire {
             if !(1..=MAX_CATCH_UP).contains(&at_most) {
                 return Err(SpecError::Bound {
-                    field: "misfire.catch_up.at_most",
+                    field: "catch_up",
                     allowed: format!("1 to {MAX_CATCH_UP}"),
                     given: at_most.to_string(),
                 });
             }
-            wait("misfire.catch_up.within", within, second, MAX_AFTER)?;
+            wait("catch_up_within", within, second, MAX_AFTER)?;
         }
         self.template.check(self.overlap)
     }
@@ -178,7 +175,7 @@ mod tests {
         let year = Duration::from_secs(366 * 86_400);
         assert_eq!(with(year).check(), Ok(()));
         let late = with(year + Duration::from_millis(1));
-        assert_eq!(over(late.clone()), "misfire.catch_up.within");
+        assert_eq!(over(late.clone()), "catch_up_within");
         assert_eq!(over(ScheduleSpec { misfire: Misfire::Skip, ..late }), "expires_after");
     }
 }

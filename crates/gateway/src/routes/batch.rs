@@ -9,7 +9,7 @@ use serde::de::{Error as _, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
-use super::submit::NewJob;
+use super::submit::{NewJob, job};
 use super::submitted::Submitted;
 use crate::extract::{Bounded, Json, Traced};
 use crate::layers::{AuditNote, Caller};
@@ -112,7 +112,7 @@ pub(super) async fn submit_batch(
     let Json(batch) = <Json<Batch> as axum::extract::FromRequest<App>>::from_request(request, &app).await?;
     let jobs = batch.jobs.into_iter().enumerate();
     let jobs =
-        jobs.map(|(at, new)| new.job(&caller).map_err(|problem| problem.within(&format!("jobs[{at}]"))));
+        jobs.map(|(at, new)| job(new, &caller).map_err(|problem| problem.within(&format!("jobs[{at}]"))));
     let jobs = jobs.collect::<Result<Vec<_>, _>>()?.into_iter().map(|job| job.trace_context(trace));
     let reserved = app.open_jobs.reserve(&app.client, &caller, jobs.len()).await?;
     let answers = app.client.on_behalf_of(&caller.author()).submit_many(jobs, |_| {}).await;

@@ -10,11 +10,11 @@ use axum::{Extension, Json as Answer};
 use bellwether::client::GroupError;
 use futures::StreamExt;
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
 use super::batch::{BatchAnswer, One, some_jobs};
 use super::pages::page;
-use super::submit::NewJob;
+use super::submit::{NewJob, job};
 use super::submitted::Submitted;
 use super::wait::{HowLong, within};
 use crate::extract::{Bounded, GroupName, Json, QueryParameters, Traced};
@@ -24,7 +24,7 @@ use crate::problem::{Fault, Problem};
 use crate::server::Phase;
 use crate::state::App;
 use bellwether::client::{Group, GroupWaitError, JobHandle};
-use bellwether_documents::{GroupDocument, GroupStageWord, GroupSummaryDocument, Word};
+use bellwether_documents::{GroupDocument, GroupQuery, GroupSummaryDocument};
 
 /// A group to create.
 #[derive(Deserialize, ToSchema)]
@@ -96,21 +96,6 @@ pub(super) async fn make_group(
     Ok(answer)
 }
 
-/// Filter for groups, and page size.
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(super) struct WhichGroups {
-    /// Only groups in this stage.
-    #[param(inline)]
-    stage: Option<GroupStageWord>,
-    /// Maximum number of groups; default 100.
-    #[param(minimum = 1, maximum = 1000)]
-    limit: Option<usize>,
-    /// The `next` of the previous page, unchanged, with the same filter.
-    after: Option<String>,
-}
-
 /// A page of groups, and the start of the next page.
 #[derive(Serialize, ToSchema)]
 #[schema(as = GroupPage)]
@@ -128,7 +113,7 @@ pub(super) struct GroupsPage {
 /// that few groups are in it may be short or empty and still have a next page: continue until `next` is null.
 #[utoipa::path(
     get, path = "/v1/groups", tag = "groups", security(("token" = ["read"])),
-    params(WhichGroups),
+    params(GroupQuery),
     responses(
         (status = 200, description = "A page of groups", body = GroupsPage),
     )
@@ -136,11 +121,11 @@ pub(super) struct GroupsPage {
 pub(super) async fn list_groups(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    QueryParameters(which): QueryParameters<WhichGroups>,
+    QueryParameters(which): QueryParameters<GroupQuery>,
 ) -> Result<Answer<GroupsPage>, Problem> {
     let (limit, after) = page(which.limit, which.after.as_deref())?;
     let _turn = app.pages.next(&caller).await;
-    let page = app.client.list_groups(which.stage.map(|Word(stage)| stage), after.as_ref(), limit).await?;
+    let page = app.client.list_groups(which.stage(), after.as_ref(), limit).await?;
     Ok(Answer(GroupsPage {
         groups: page.items.iter().map(Into::into).collect(),
         next: page.next.map(|next| next.to_string()),
@@ -254,7 +239,7 @@ pub(super) async fn submit_members(
     }
     let jobs = new.jobs.into_iter().enumerate();
     let jobs =
-        jobs.map(|(at, new)| new.job(&caller).map_err(|problem| problem.within(&format!("jobs[{at}]"))));
+        jobs.map(|(at, new)| job(new, &caller).map_err(|problem| problem.within(&format!("jobs[{at}]"))));
     let jobs = jobs.collect::<Result<Vec<_>, _>>()?.into_iter().map(|job| job.trace_context(trace));
     let group = app.client.existing_group(&id).await?;
     let reserved = app.open_jobs.reserve(&app.client, &caller, given).await?;

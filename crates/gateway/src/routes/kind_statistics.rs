@@ -2,23 +2,21 @@
 
 use axum::Json as Answer;
 use axum::extract::State;
-use bellwether::{DurationText, Kind};
+use bellwether::Kind;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::kind_statistics::{OfKind, Report, WINDOW};
 use crate::state::App;
-use bellwether_documents::DurationSchema;
+use bellwether_documents::{DurationText, Text};
 
 /// What this gateway has seen of the ends of jobs.
 #[derive(Serialize, ToSchema)]
 #[schema(as = KindStatistics)]
 pub(super) struct StatisticsDocument {
     /// The time that the rates consider.
-    #[schema(value_type = DurationSchema)]
     window: DurationText,
     /// For how much of it the gateway has counted.
-    #[schema(value_type = DurationSchema)]
     observed: DurationText,
     /// Whether events were lost or kinds left out in this time: then the rates are too low.
     incomplete: bool,
@@ -53,10 +51,8 @@ struct KindStatisticsDocument {
 #[schema(as = RunTime)]
 struct RunTimeDocument {
     /// Half of the attempts took at most this long.
-    #[schema(value_type = DurationSchema)]
     p50: DurationText,
     /// 99 % of the attempts took at most this long.
-    #[schema(value_type = DurationSchema)]
     p99: DurationText,
     /// The number of attempts, at most 500.
     jobs: usize,
@@ -73,14 +69,14 @@ impl From<Report> for StatisticsDocument {
             dead_per_second: rate(ends.dead),
             cancelled_per_second: rate(ends.cancelled),
             run_time: run_time.map(|run| RunTimeDocument {
-                p50: DurationText(run.p50),
-                p99: DurationText(run.p99),
+                p50: Text(run.p50),
+                p99: Text(run.p99),
                 jobs: run.jobs,
             }),
         };
         Self {
-            window: DurationText(WINDOW),
-            observed: DurationText(report.observed),
+            window: Text(WINDOW),
+            observed: Text(report.observed),
             incomplete: report.incomplete,
             dead: report.kinds.values().map(|of| of.ends.dead).sum(),
             kinds: report.kinds.into_iter().map(kind).collect(),

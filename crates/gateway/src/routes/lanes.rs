@@ -2,27 +2,15 @@
 
 use axum::extract::State;
 use axum::{Extension, Json as Answer};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::pages::page;
 use crate::extract::QueryParameters;
 use crate::layers::Caller;
 use crate::problem::Problem;
 use crate::state::App;
-use bellwether_documents::LaneDocument;
-
-/// Page size.
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(super) struct WhichLanes {
-    /// Maximum number of lanes; default 100.
-    #[param(minimum = 1, maximum = 1000)]
-    limit: Option<usize>,
-    /// The `next` of the previous page, unchanged.
-    after: Option<String>,
-}
+use bellwether_documents::{LaneDocument, PageQuery};
 
 /// A page of lanes, and the start of the next page.
 #[derive(Serialize, ToSchema)]
@@ -37,7 +25,7 @@ pub(super) struct LanesPage {
 /// List the lanes that have open jobs.
 #[utoipa::path(
     get, path = "/v1/lanes", tag = "lanes", security(("token" = ["read"])),
-    params(WhichLanes),
+    params(PageQuery),
     responses(
         (status = 200, description = "A page of lanes", body = LanesPage),
     )
@@ -45,7 +33,7 @@ pub(super) struct LanesPage {
 pub(super) async fn list_lanes(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    QueryParameters(which): QueryParameters<WhichLanes>,
+    QueryParameters(which): QueryParameters<PageQuery>,
 ) -> Result<Answer<LanesPage>, Problem> {
     let (limit, after) = page(which.limit, which.after.as_deref())?;
     let _turn = app.pages.next(&caller).await;

@@ -3,9 +3,8 @@
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json as Answer};
-use bellwether::{GroupId, Kind, Lane, State as JobState};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::pages::page;
 use crate::extract::QueryParameters;
@@ -13,41 +12,8 @@ use crate::layers::{AuditNote, Caller};
 use crate::limits::PAGE_BYTES;
 use crate::problem::Problem;
 use crate::state::App;
-use bellwether::client::{Filter, PageLimits};
-use bellwether_documents::{InstantText, JobDocument, StateWord};
-
-/// Filter for jobs, and page size.
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(super) struct Which {
-    /// Only jobs in this state.
-    #[param(inline, value_type = Option<StateWord>)]
-    state: Option<JobState>,
-    /// Only jobs of this kind.
-    #[param(pattern = "^[A-Za-z0-9._-]{1,128}$")]
-    kind: Option<String>,
-    /// Only jobs of this lane.
-    lane: Option<String>,
-    /// Only jobs of this group: its members, its join and its finished job.
-    group: Option<String>,
-    /// Only jobs that were submitted at or after this instant.
-    submitted_after: Option<InstantText>,
-    /// Only jobs that were submitted before this instant.
-    submitted_before: Option<InstantText>,
-    /// Only jobs that ended at or after this instant.
-    finished_after: Option<InstantText>,
-    /// Only jobs that ended before this instant.
-    finished_before: Option<InstantText>,
-    /// Maximum number of jobs; default 100.
-    #[param(minimum = 1, maximum = 1000)]
-    limit: Option<usize>,
-    /// The `next` of the previous page, unchanged, with the same filter.
-    after: Option<String>,
-    /// Whether the jobs have their payloads and results; default false: then both are null. A single job always has them.
-    #[serde(default)]
-    payloads: bool,
-}
+use bellwether::client::PageLimits;
+use bellwether_documents::{JobDocument, JobQuery};
 
 /// A page of jobs, and the start of the next page.
 #[derive(Serialize, ToSchema)]
@@ -65,7 +31,7 @@ pub(super) struct JobPage {
 /// until `next` is null. Each job has its state at the time of the read.
 #[utoipa::path(
     get, path = "/v1/jobs", tag = "jobs", security(("token" = ["read"])),
-    params(Which),
+    params(JobQuery),
     responses(
         (status = 200, description = "A page of jobs", body = JobPage),
     )
@@ -73,22 +39,10 @@ pub(super) struct JobPage {
 pub(super) async fn list_jobs(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    QueryParameters(which): QueryParameters<Which>,
+    QueryParameters(which): QueryParameters<JobQuery>,
 ) -> Result<Response, Problem> {
     let (limit, after) = page(which.limit, which.after.as_deref())?;
-    let kind = which.kind.map(Kind::new).transpose()?;
-    let lane = which.lane.map(Lane::new).transpose()?;
-    let group = which.group.map(GroupId::new).transpose()?;
-    let instant = |given: Option<InstantText>| given.map(|InstantText(at)| at);
-    let filter = Filter::default()
-        .state(which.state)
-        .kind(kind)
-        .lane(lane)
-        .group(group)
-        .submitted_after(instant(which.submitted_after))
-        .submitted_before(instant(which.submitted_before))
-        .finished_after(instant(which.finished_after))
-        .finished_before(instant(which.finished_before));
+    let filter = which.filter();
     let limits = PageLimits::jobs(limit).bytes(PAGE_BYTES).payloads(which.payloads);
     let _turn = app.pages.next(&caller).await;
     let page = app.client.list_page_within(&filter, after.as_ref(), limits).await?;

@@ -4,8 +4,8 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json as Answer};
 use bellwether::{JobView, Untyped};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::pages::page_size;
 use crate::extract::{GroupName, QueryParameters};
@@ -13,26 +13,10 @@ use crate::layers::{AuditNote, Caller};
 use crate::limits::PAGE_BYTES;
 use crate::problem::Problem;
 use crate::state::App;
-use bellwether_documents::MemberDocument;
+use bellwether_documents::{MemberDocument, MemberQuery};
 
 /// Records that one read asks for: at most 3 MiB with payloads and results of 64 KiB.
 const READ_AT_ONCE: usize = 25;
-
-/// Page of members.
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(super) struct WhichMembers {
-    /// Number of the first member of the page; default 0.
-    #[serde(default)]
-    from: u32,
-    /// Maximum number of members; default 100.
-    #[param(minimum = 1, maximum = 1000)]
-    limit: Option<usize>,
-    /// Whether the jobs have their payloads and results; default false: then both are null. A single job always has them.
-    #[serde(default)]
-    payloads: bool,
-}
 
 /// A page of members, and the start of the next page.
 #[derive(Serialize, ToSchema)]
@@ -49,7 +33,7 @@ pub(super) struct MembersPage {
 /// A page has about 1 MiB, so it may be short and still have a next page: continue until `next` is null.
 #[utoipa::path(
     get, path = "/v1/groups/{id}/members", tag = "groups", security(("token" = ["read"])),
-    params(("id" = String, Path, description = "The group's id"), WhichMembers),
+    params(("id" = String, Path, description = "The group's id"), MemberQuery),
     responses(
         (status = 200, description = "A page of members", body = MembersPage),
     )
@@ -58,7 +42,7 @@ pub(super) async fn list_members(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     GroupName(id): GroupName,
-    QueryParameters(which): QueryParameters<WhichMembers>,
+    QueryParameters(which): QueryParameters<MemberQuery>,
 ) -> Result<Response, Problem> {
     let limit = page_size(which.limit)?;
     let mut reader = app.client.group_members::<Untyped>(&id).starting_at(which.from);

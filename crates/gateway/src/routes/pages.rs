@@ -4,6 +4,8 @@ use std::str::FromStr;
 
 use bellwether::client::MAX_PAGE;
 
+use bellwether_documents::DEFAULT_LIMIT;
+
 use crate::problem::{Fault, Problem};
 
 /// Returns the size of a page, and where it begins.
@@ -24,7 +26,7 @@ pub(super) fn page<C: FromStr>(
 /// # Errors
 /// 400 for a size that is not 1 to [`MAX_PAGE`].
 pub(super) fn page_size(limit: Option<usize>) -> Result<usize, Problem> {
-    let limit = limit.unwrap_or(100);
+    let limit = limit.unwrap_or(DEFAULT_LIMIT);
     if (1..=MAX_PAGE).contains(&limit) {
         return Ok(limit);
     }

@@ -7,8 +7,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json as Answer};
 use bellwether::metrics::HttpRefusal;
-use bellwether::{DurationText, JobId, Kind};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use tokio::time::timeout;
 use utoipa::ToSchema;
 
@@ -18,8 +17,8 @@ use crate::limits::{MAX_BATCH, MAX_BODY};
 use crate::metrics::refused;
 use crate::problem::{Fault, Problem};
 use crate::state::App;
-use bellwether::client::{Purge, Purged};
-use bellwether_documents::{DurationSchema, EndedWord, RetentionChange, RetentionDocument};
+use bellwether::client::Purged;
+use bellwether_documents::{NewPurge, PurgedJobs, RetentionChange, RetentionDocument};
 
 /// Time limit of a purge; its progress is returned. It is below the time limit of a request, whose error would not
 /// contain the progress.
@@ -29,51 +28,18 @@ impl Bounded for RetentionChange {
     const MAX_BYTES: usize = MAX_BODY;
 }
 
-/// The records to remove.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct NewPurge {
-    /// Final state of the jobs. Default `dead`.
-    #[schema(default = "dead")]
-    state: Option<EndedWord>,
-    /// Only jobs of this kind.
-    #[schema(example = "sum", pattern = "^[A-Za-z0-9._-]{1,128}$")]
-    kind: Option<String>,
-    /// Only jobs that ended at least this long ago. Default 0s.
-    #[schema(value_type = Option<DurationSchema>, default = "0s")]
-    older_than: Option<DurationText>,
-    /// Only these jobs, at most 1,000, in any final state; not together with `state`, `kind` or `older_than`.
-    #[schema(max_items = 1000)]
-    jobs: Option<Vec<String>>,
-    /// Whether to remove the records. Otherwise they are only counted.
-    #[serde(default)]
-    remove: bool,
-}
-
 impl Bounded for NewPurge {
     const MAX_BYTES: usize = MAX_BODY;
 }
 
-/// The jobs of a purge.
-enum Which {
-    Selected(Purge),
-    Jobs(Vec<JobId>),
-}
-
-impl Which {
-    fn of(new: &NewPurge) -> Result<Self, Problem> {
-        let kind = new.kind.as_deref().map(Kind::new).transpose()?;
-        let Some(jobs) = &new.jobs else {
-            let purge = Purge::of(new.state.unwrap_or_default().0).kind(kind);
-            return Ok(Self::Selected(purge.older_than(new.older_than.map_or(Duration::ZERO, Into::into))));
-        };
-        if new.state.is_some() || kind.is_some() || new.older_than.is_some() {
-            return Err(Fault::Invalid.because("give either jobs, or state, kind and older_than"));
+/// Returns the jobs of a purge.
+fn jobs(new: NewPurge) -> Result<PurgedJobs, Problem> {
+    let jobs = new.jobs()?;
+    match &jobs {
+        PurgedJobs::Given(jobs) if !(1..=MAX_BATCH).contains(&jobs.len()) => {
+            Err(Fault::Invalid.because(format!("give 1 to {MAX_BATCH} jobs, not {}", jobs.len())))
         }
-        if !(1..=MAX_BATCH).contains(&jobs.len()) {
-            return Err(Fault::Invalid.because(format!("give 1 to {MAX_BATCH} jobs, not {}", jobs.len())));
-        }
-        Ok(Self::Jobs(jobs.iter().map(JobId::new).collect::<Result<_, _>>()?))
+        PurgedJobs::Given(_) | PurgedJobs::Selected(_) => Ok(jobs),
     }
 }
 
@@ -149,16 +115,17 @@ pub(super) async fn purge_jobs(
         refused(HttpRefusal::Purges);
         Fault::Saturated.because("another purge is running, and each reads all records: try again later")
     })?;
-    let which = Which::of(&new)?;
+    let remove = new.remove;
+    let jobs = jobs(new)?;
     let so_far = Arc::new(Mutex::new(Purged::default()));
     let told = Arc::clone(&so_far);
     let note = move |done| *told.lock().unwrap_or_else(PoisonError::into_inner) = done;
     let client = &app.client;
-    let done = match (&which, new.remove) {
-        (Which::Selected(purge), true) => timeout(PURGE_WITHIN, client.purge(purge, note)).await,
-        (Which::Selected(purge), false) => timeout(PURGE_WITHIN, client.would_purge(purge, note)).await,
-        (Which::Jobs(jobs), true) => timeout(PURGE_WITHIN, client.purge_jobs(jobs, note)).await,
-        (Which::Jobs(jobs), false) => timeout(PURGE_WITHIN, client.would_purge_jobs(jobs, note)).await,
+    let done = match (&jobs, remove) {
+        (PurgedJobs::Selected(purge), true) => timeout(PURGE_WITHIN, client.purge(purge, note)).await,
+        (PurgedJobs::Selected(purge), false) => timeout(PURGE_WITHIN, client.would_purge(purge, note)).await,
+        (PurgedJobs::Given(jobs), true) => timeout(PURGE_WITHIN, client.purge_jobs(jobs, note)).await,
+        (PurgedJobs::Given(jobs), false) => timeout(PURGE_WITHIN, client.would_purge_jobs(jobs, note)).await,
     };
     let (done, complete) = match done {
         Ok(done) => (done?, true),

@@ -5,18 +5,15 @@ use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use bellwether::DurationText;
-
 use crate::samples::{EVERY, OldestQueued, Sample};
 use crate::state::App;
-use bellwether_documents::DurationSchema;
+use bellwether_documents::{DurationText, Text};
 
 /// The samples of the last hour.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Samples)]
 pub(super) struct SamplesDocument {
     /// Time between two samples.
-    #[schema(value_type = DurationSchema)]
     interval: DurationText,
     /// The samples, oldest first.
     samples: Vec<Sample>,
@@ -36,5 +33,5 @@ pub(super) struct SamplesDocument {
 )]
 pub(super) async fn list_samples(State(app): State<App>) -> Answer<SamplesDocument> {
     let (samples, oldest_queued) = (app.samples.list(), app.samples.oldest_queued());
-    Answer(SamplesDocument { interval: DurationText(EVERY), samples, oldest_queued })
+    Answer(SamplesDocument { interval: Text(EVERY), samples, oldest_queued })
 }

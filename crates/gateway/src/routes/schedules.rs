@@ -5,22 +5,22 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json as Answer};
 use bellwether::ScheduleId;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::pages::page;
-use super::submit::{NewJob, accepted};
+use super::submit::{JsonText, accepted, scheduled_job};
 use super::submitted::Submitted;
 use crate::extract::{Bounded, Json, QueryParameters, ScheduleName};
 use crate::layers::{AuditNote, Caller};
 use crate::limits::MAX_BODY;
-use crate::problem::{Fault, Problem};
+use crate::problem::Problem;
 use crate::state::App;
 use bellwether::client::{Added, ScheduleView};
-use bellwether_documents::{ChangedSchedule, NewSchedule, ScheduleDocument};
+use bellwether_documents::{ChangedSchedule, NewSchedule, PageQuery, ScheduleDocument, ScheduledJob};
 
-/// A schedule whose job has the form of a submission. The alias gives the schema its plain name.
-type ScheduleRequest = NewSchedule<NewJob>;
+/// A schedule to add. The alias gives the schema its plain name.
+type ScheduleRequest = NewSchedule<ScheduledJob<JsonText>>;
 
 impl Bounded for ScheduleRequest {
     const MAX_BYTES: usize = MAX_BODY;
@@ -34,18 +34,6 @@ fn told(what: String, status: StatusCode, schedule: &ScheduleView) -> Response {
     let mut answer = (status, Answer(ScheduleDocument::from(schedule))).into_response();
     answer.extensions_mut().insert(AuditNote(what));
     answer
-}
-
-/// Page size.
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(super) struct WhichSchedules {
-    /// Maximum number of schedules; default 100.
-    #[param(minimum = 1, maximum = 1000)]
-    limit: Option<usize>,
-    /// The `next` of the previous page, unchanged.
-    after: Option<String>,
 }
 
 /// A page of schedules, and the start of the next page.
@@ -64,7 +52,7 @@ pub(super) struct SchedulesPage {
 /// `next` is null.
 #[utoipa::path(
     get, path = "/v1/schedules", tag = "schedules", security(("token" = ["read"])),
-    params(WhichSchedules),
+    params(PageQuery),
     responses(
         (status = 200, description = "A page of schedules", body = SchedulesPage),
     )
@@ -72,7 +60,7 @@ pub(super) struct SchedulesPage {
 pub(super) async fn list_schedules(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    QueryParameters(which): QueryParameters<WhichSchedules>,
+    QueryParameters(which): QueryParameters<PageQuery>,
 ) -> Result<Answer<SchedulesPage>, Problem> {
     let (limit, after) = page(which.limit, which.after.as_deref())?;
     let _turn = app.pages.next(&caller).await;
@@ -100,8 +88,8 @@ pub(super) async fn add_schedule(
     Extension(caller): Extension<Caller>,
     Json(new): Json<ScheduleRequest>,
 ) -> Result<Response, Problem> {
-    let job = |new: NewJob| new.job(&caller).map_err(|problem| problem.within("job"));
-    let schedule = new.schedule(job, |reason| Fault::Invalid.because(reason))?;
+    let job = |new| scheduled_job(new, &caller).map_err(|problem| problem.within("job"));
+    let schedule = new.into_schedule(job)?;
     schedule.check()?;
     let id = ScheduleId::new(schedule.name())?;
     let schedules = app.client.on_behalf_of(&caller.author()).schedules();
@@ -143,7 +131,7 @@ pub(super) async fn change_schedule(
     ScheduleName(id): ScheduleName,
     Json(change): Json<ChangedSchedule>,
 ) -> Result<Response, Problem> {
-    let change = change.change().map_err(|reason| Fault::Invalid.because(reason))?;
+    let change = change.change()?;
     let view = app.client.on_behalf_of(&caller.author()).schedules().change(&id, &change).await?;
     Ok(told(format!("schedule {id} changed"), StatusCode::OK, &view))
 }

@@ -21,8 +21,29 @@ const STORED_TYPE: HeaderName = HeaderName::from_static("bellwether-content-type
 /// Stored bytes. The header `Bellwether-Content-Type` has the stored content type; a checkpoint has none.
 #[derive(ToSchema)]
 #[schema(value_type = String, format = Binary)]
-#[expect(dead_code, reason = "it only describes the answer")]
-pub(super) struct StoredBytes(Vec<u8>);
+pub(super) struct StoredBytes(Response);
+
+impl StoredBytes {
+    /// Answers 404 if there are none.
+    fn of(of: &str, what: &str, stored: Option<Stored<'_>>) -> Result<Self, Problem> {
+        let Some((stored_type, bytes)) = stored else {
+            return Err(Fault::NotFound.because(format!("{of} has no {what}")));
+        };
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+        headers.insert(CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
+        if let Some(stored_type) = stored_type.and_then(|name| HeaderValue::from_str(name).ok()) {
+            headers.insert(STORED_TYPE, stored_type);
+        }
+        Ok(Self((headers, bytes.to_vec()).into_response()))
+    }
+}
+
+impl IntoResponse for StoredBytes {
+    fn into_response(self) -> Response {
+        self.0
+    }
+}
 
 /// Show the stored payload of a job.
 #[utoipa::path(
@@ -32,10 +53,10 @@ pub(super) struct StoredBytes(Vec<u8>);
         (status = 200, description = "The stored bytes", body = StoredBytes, content_type = "application/octet-stream"),
     )
 )]
-pub(super) async fn show_payload(State(app): State<App>, Id(id): Id) -> Result<Response, Problem> {
+pub(super) async fn show_payload(State(app): State<App>, Id(id): Id) -> Result<StoredBytes, Problem> {
     let job = read(&app, id).await?;
     let payload = job.payload.as_ref();
-    answer(&format!("job {}", job.id), "payload", payload.map(typed))
+    StoredBytes::of(&format!("job {}", job.id), "payload", payload.map(typed))
 }
 
 /// Show the stored result of a job.
@@ -46,10 +67,10 @@ pub(super) async fn show_payload(State(app): State<App>, Id(id): Id) -> Result<R
         (status = 200, description = "The stored bytes", body = StoredBytes, content_type = "application/octet-stream"),
     )
 )]
-pub(super) async fn show_result(State(app): State<App>, Id(id): Id) -> Result<Response, Problem> {
+pub(super) async fn show_result(State(app): State<App>, Id(id): Id) -> Result<StoredBytes, Problem> {
     let job = read(&app, id).await?;
     let result = job.result.as_ref();
-    answer(&format!("job {}", job.id), "result", result.map(typed))
+    StoredBytes::of(&format!("job {}", job.id), "result", result.map(typed))
 }
 
 /// Show the checkpoint for the next attempt of a job.
@@ -60,11 +81,11 @@ pub(super) async fn show_result(State(app): State<App>, Id(id): Id) -> Result<Re
         (status = 200, description = "The stored bytes", body = StoredBytes, content_type = "application/octet-stream"),
     )
 )]
-pub(super) async fn show_checkpoint(State(app): State<App>, Id(id): Id) -> Result<Response, Problem> {
+pub(super) async fn show_checkpoint(State(app): State<App>, Id(id): Id) -> Result<StoredBytes, Problem> {
     let job = read(&app, id).await?;
     let checkpoint = job.progress.as_ref().map(|progress| progress.checkpoint());
     let checkpoint = checkpoint.filter(|bytes| !bytes.is_empty()).map(|bytes| (None, bytes));
-    answer(&format!("job {}", job.id), "checkpoint", checkpoint)
+    StoredBytes::of(&format!("job {}", job.id), "checkpoint", checkpoint)
 }
 
 /// Show the stored payload of the jobs of a schedule.
@@ -78,10 +99,14 @@ pub(super) async fn show_checkpoint(State(app): State<App>, Id(id): Id) -> Resul
 pub(super) async fn show_schedule_payload(
     State(app): State<App>,
     ScheduleName(id): ScheduleName,
-) -> Result<Response, Problem> {
+) -> Result<StoredBytes, Problem> {
     let schedule = app.client.schedules().get(&id).await?;
     let readable = schedule.record.as_ref().ok();
-    answer(&format!("schedule {id}"), "readable payload", readable.map(|record| typed(&record.payload)))
+    StoredBytes::of(
+        &format!("schedule {id}"),
+        "readable payload",
+        readable.map(|record| typed(&record.payload)),
+    )
 }
 
 /// The stored type and bytes.
@@ -95,16 +120,3 @@ async fn read(app: &App, id: JobId) -> Result<JobView, Problem> {
 
 /// The stored content type, if there is one, and the bytes.
 type Stored<'a> = (Option<&'a str>, &'a [u8]);
-
-fn answer(of: &str, what: &str, stored: Option<Stored<'_>>) -> Result<Response, Problem> {
-    let Some((stored_type, bytes)) = stored else {
-        return Err(Fault::NotFound.because(format!("{of} has no {what}")));
-    };
-    let mut headers = HeaderMap::new();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
-    headers.insert(CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
-    if let Some(stored_type) = stored_type.and_then(|name| HeaderValue::from_str(name).ok()) {
-        headers.insert(STORED_TYPE, stored_type);
-    }
-    Ok((headers, bytes.to_vec()).into_response())
-}

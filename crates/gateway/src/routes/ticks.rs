@@ -6,43 +6,14 @@ use axum::Json as Answer;
 use axum::extract::State;
 use bellwether::client::ScheduleRecordView;
 use bellwether::schedule::{instant, tick_id};
-use bellwether::{DurationText, JobId, ScheduleId, State as JobState};
+use bellwether::{JobId, ScheduleId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::extract::{QueryParameters, ScheduleName};
 use crate::problem::{Fault, Problem};
 use crate::state::App;
-use bellwether_documents::{DurationSchema, InstantText, Rule, StateWord};
-
-/// Ticks of one answer. Each costs a search in the calendar, and each last tick a read of its job.
-const MAX_TICKS: usize = 100;
-
-/// Ticks of an answer without a parameter.
-const DEFAULT_TICKS: usize = 5;
-
-/// A rule, with one of `cron`, `every` and `at`.
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(super) struct WhichRule {
-    /// Cron expression, as for a new schedule.
-    cron: Option<String>,
-    /// IANA zone of `cron`; default UTC.
-    zone: Option<String>,
-    /// Interval, 1s to 366d.
-    #[param(value_type = Option<DurationSchema>)]
-    every: Option<DurationText>,
-    /// Start of the interval; default: the Unix epoch.
-    anchor: Option<InstantText>,
-    /// One tick at this instant.
-    at: Option<InstantText>,
-    /// Only ticks after this instant; default: now.
-    after: Option<InstantText>,
-    /// Maximum number of ticks; default 5.
-    #[param(minimum = 1, maximum = 100)]
-    count: Option<usize>,
-}
+use bellwether_documents::{PreviewedRule, StateWord, Word, ticks};
 
 /// The number of ticks.
 #[derive(Deserialize, IntoParams)]
@@ -80,34 +51,22 @@ pub(super) struct LastTick {
     #[schema(required)]
     job: Option<String>,
     /// State of the job.
-    #[schema(required, value_type = Option<StateWord>)]
-    state: Option<JobState>,
-}
-
-fn checked(count: Option<usize>) -> Result<usize, Problem> {
-    let count = count.unwrap_or(DEFAULT_TICKS);
-    let refuse = || Fault::Invalid.because(format!("count must be 1 to {MAX_TICKS}, not {count}"));
-    if (1..=MAX_TICKS).contains(&count) { Ok(count) } else { Err(refuse()) }
+    #[schema(required)]
+    state: Option<StateWord>,
 }
 
 /// Show the next ticks of a rule, before a schedule is added or changed.
 #[utoipa::path(
     get, path = "/v1/ticks", tag = "schedules", security(("token" = ["read"])),
-    params(WhichRule),
+    params(PreviewedRule),
     responses(
         (status = 200, description = "The next ticks", body = NextTicks),
     )
 )]
 pub(super) async fn preview_ticks(
-    QueryParameters(which): QueryParameters<WhichRule>,
+    QueryParameters(rule): QueryParameters<PreviewedRule>,
 ) -> Result<Answer<NextTicks>, Problem> {
-    let count = checked(which.count)?;
-    let WhichRule { cron, zone, every, anchor, at, after, count: _ } = which;
-    let refuse = |reason: String| Fault::Invalid.because(reason);
-    let when = Rule { cron, zone, every, anchor, at }.when().map_err(refuse)?;
-    let when = when.ok_or_else(|| refuse("give one of cron, every and at".to_owned()))?;
-    let after = after.map_or_else(SystemTime::now, |InstantText(after)| after);
-    let ticks = when.ticks_after(after, count).map_err(|error| refuse(error.to_string()))?;
+    let ticks = rule.ticks(SystemTime::now())?;
     Ok(Answer(NextTicks { next: ticks.into_iter().map(instant).collect() }))
 }
 
@@ -124,7 +83,7 @@ pub(super) async fn list_ticks(
     ScheduleName(id): ScheduleName,
     QueryParameters(how_many): QueryParameters<HowMany>,
 ) -> Result<Answer<ScheduleTicks>, Problem> {
-    let count = checked(how_many.count)?;
+    let count = ticks(how_many.count)?;
     let unreadable =
         |error: String| Fault::Conflict.because(format!("schedule {id} cannot be read: {error}"));
     let record = app.client.schedules().get(&id).await?.record;
@@ -139,7 +98,7 @@ pub(super) async fn list_ticks(
     let mut jobs = app.client.get_many(&ids).await?.into_iter();
     let last = last.into_iter().map(|(at, job)| {
         let job = job.and_then(|_| jobs.next().flatten());
-        let state = job.as_ref().map(|job| job.state);
+        let state = job.as_ref().map(|job| Word(job.state));
         LastTick { at: instant(at), job: job.map(|job| job.id.to_string()), state }
     });
     Ok(Answer(ScheduleTicks { next: next.into_iter().map(instant).collect(), last: last.collect() }))

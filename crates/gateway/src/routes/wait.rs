@@ -15,9 +15,8 @@ use crate::limits::{DEFAULT_WAIT, MAX_WAIT};
 use crate::problem::{Fault, Problem};
 use crate::server::Phase;
 use crate::state::App;
-use bellwether::DurationText;
 use bellwether::client::{Error, WaitError};
-use bellwether_documents::{DurationSchema, JobDocument};
+use bellwether_documents::{DurationText, JobDocument, Text};
 
 /// Every generation is at least this one.
 const ANY_GENERATION: u32 = 0;
@@ -28,15 +27,14 @@ const ANY_GENERATION: u32 = 0;
 #[into_params(parameter_in = Query)]
 pub(super) struct HowLong {
     /// Timeout, at most 50s; default 30s.
-    #[param(value_type = Option<DurationSchema>)]
     timeout: Option<DurationText>,
 }
 
 /// Returns the requested timeout if it is within the limit.
 pub(super) fn within(how_long: &HowLong) -> Result<Duration, Problem> {
-    let within = how_long.timeout.map_or(DEFAULT_WAIT, Duration::from);
+    let within = how_long.timeout.map_or(DEFAULT_WAIT, |Text(timeout)| timeout);
     if within > MAX_WAIT {
-        let most = DurationText(MAX_WAIT);
+        let most = bellwether::DurationText(MAX_WAIT);
         return Err(
             Fault::Invalid.because(format!("timeout must be at most {most}: repeat it to wait longer"))
         );
@@ -50,7 +48,6 @@ pub(super) fn within(how_long: &HowLong) -> Result<Duration, Problem> {
 #[into_params(parameter_in = Query)]
 pub(super) struct WaitQuery {
     /// Timeout, at most 50s; default 30s.
-    #[param(value_type = Option<DurationSchema>)]
     timeout: Option<DurationText>,
     /// The generation that the submission or the retry returned: the end of an earlier one is no answer. Default: any.
     #[param(value_type = Option<u32>, minimum = 1)]

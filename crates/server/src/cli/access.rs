@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use bellwether::access_lists::Roles;
 use bellwether::{Access, Scheme};
-use bellwether_documents::word;
+use bellwether_documents::Word;
 use clap::Args;
 
 use super::exit::Failure;
@@ -37,8 +37,8 @@ pub(crate) struct AccessOptions {
     #[arg(long, global = true, value_name = "FILE")]
     zookeeper_roles: Option<PathBuf>,
     /// How the user logs in.
-    #[arg(long, global = true, value_parser = word::<Scheme>(), default_value = "digest")]
-    zookeeper_auth: Scheme,
+    #[arg(long, global = true, default_value = "digest")]
+    zookeeper_auth: Word<Scheme>,
     /// Connect only with TLS, to servers whose certificate is signed by one of the authorities in this PEM file.
     #[arg(long, global = true, value_name = "FILE")]
     zookeeper_tls_ca: Option<PathBuf>,
@@ -98,7 +98,7 @@ impl AccessOptions {
                 return Err(Failure::usage(format!("{PASSWORD} is not UTF-8")));
             }
         };
-        let access = Access::login(self.zookeeper_auth, user, password);
+        let access = Access::login(self.zookeeper_auth.0, user, password);
         let former = self.zookeeper_former_password_file.as_deref();
         let former = former.map(|file| read("zookeeper_former_password_file", file)).transpose()?;
         let access = match former {

@@ -10,6 +10,7 @@ use bellwether::client::{
 use bellwether::error::ErrorClass;
 pub(crate) use bellwether::error::chain;
 use bellwether::node::{RunError, StartError};
+use bellwether_documents::Invalid;
 
 use super::logging::LogFormat;
 use super::output::printable;
@@ -87,6 +88,12 @@ pub(crate) fn code(result: Result<(), Failure>, format: LogFormat) -> ExitCode {
 /// A line for a person. Errors contain texts of jobs, files and servers.
 fn shown(line: &str) -> String {
     format!("bellwether: {}", printable(line))
+}
+
+impl From<Invalid> for Failure {
+    fn from(Invalid(reason): Invalid) -> Self {
+        Self::usage(reason)
+    }
 }
 
 impl From<ErrorClass> for Kind {

@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use super::Global;
 use super::exit::{Failure, LibraryError};
 use super::output::{Format, Output};
-use bellwether_documents::GroupDocument;
+use bellwether_documents::{GroupDocument, GroupQuery};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum GroupCommand {
@@ -18,7 +18,7 @@ pub(crate) enum GroupCommand {
     ///
     /// Members are not counted: use `group show`. The stage is open, joining, finishing, done, or unreadable. JSON: an array of objects
     /// with id, kind, stage, total, parent, created_at, done_at.
-    List(list::List),
+    List(GroupQuery),
     /// Show groups: how many members have ended and how, and what the group waits for.
     ///
     /// JSON: an object for one id, an array for several. Fields: id, kind, stage (open, joining, finishing, done), status,

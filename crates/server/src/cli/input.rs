@@ -1,11 +1,17 @@
 //! Parsers for argument values.
 
 use std::io::Read;
+use std::time::Duration;
 
 use bellwether::Job;
 
 use super::exit::Failure;
-pub(crate) use bellwether_documents::{duration, instant};
+use bellwether_documents::Textual as _;
+
+/// Parses a duration such as `10s`, `500ms`, `2m`, `1h` or `1d`.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    Duration::parse(text)
+}
 
 /// Limit of bytes that are read. It is above the client's limit, so that the client's error can name the size.
 const READ_AT_MOST: u64 = 16 * 1024 * 1024;

@@ -1,12 +1,12 @@
 //! `bellwether lane`.
 
 use bellwether::client::LaneView;
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 
 use super::exit::Failure;
 use super::output::{Format, Output};
 use super::{Global, pages};
-use bellwether_documents::LaneDocument;
+use bellwether_documents::{DEFAULT_LIMIT, LaneDocument, PageQuery};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LaneCommand {
@@ -14,18 +14,12 @@ pub(crate) enum LaneCommand {
     ///
     /// The first job of a lane runs, or runs next; it is not shown if the lanes have many jobs. JSON: an array of objects with
     /// lane, jobs, first.
-    List(List),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct List {
-    /// Maximum number of lanes to print.
-    #[arg(long, default_value_t = 100)]
-    limit: usize,
+    List(PageQuery),
 }
 
 pub(crate) async fn run(global: &Global, output: Output, command: LaneCommand) -> Result<(), Failure> {
-    let LaneCommand::List(List { limit }) = command;
+    let LaneCommand::List(query) = command;
+    let limit = query.limit.unwrap_or(DEFAULT_LIMIT);
     let client = global.reader().await?;
     let page = async |after: Option<_>, size| client.list_lanes(after.as_ref(), size).await;
     let (lanes, more) = pages::first(limit, page).await?;

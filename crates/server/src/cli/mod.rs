@@ -15,7 +15,6 @@ mod group;
 mod input;
 mod install;
 mod job;
-mod job_flags;
 mod keeper;
 mod kind;
 mod lane;

@@ -18,13 +18,13 @@ fn ticks_are_previewed_without_a_namespace() {
             [&["schedule", "preview", "--after", "2026-03-28T12:00:00Z", "-n", "2"], arguments].concat();
         run(&all).exits(0).stdout
     };
-    let berlin = preview(&["30 2 * * *", "--zone", "europe/berlin"]);
+    let berlin = preview(&["--cron", "30 2 * * *", "--zone", "europe/berlin"]);
     assert_eq!(
         berlin, "2026-03-29T01:00:00Z\n2026-03-30T00:30:00Z\n",
         "the end of the gap, and the next day"
     );
     assert_eq!(preview(&["--every", "1h"]), "2026-03-28T13:00:00Z\n2026-03-28T14:00:00Z\n");
-    let json = preview(&["30 2 * * *", "--output", "json"]);
+    let json = preview(&["--cron", "30 2 * * *", "--output", "json"]);
     let ticks = serde_json::from_str::<Vec<String>>(&json).unwrap();
     assert_eq!(ticks, ["2026-03-29T02:30:00Z", "2026-03-30T02:30:00Z"]);
 }
@@ -34,24 +34,28 @@ fn invalid_schedules_are_rejected_before_anything_is_sent() {
     let nowhere = "127.0.0.1:1/nowhere";
     for (arguments, said) in [
         (
-            vec!["preview", "0 0 31 2 *"],
+            vec!["preview", "--cron", "0 0 31 2 *"],
             "cron expression \"0 0 31 2 *\" never ticks: no day until 2500 matches it",
         ),
-        (vec!["preview", "61 * * * *"], "cron field minute is \"61\": 0-59"),
-        (vec!["preview", "* * * *"], "has 4 fields: give 5"),
-        (vec!["preview", "0 2 * * *", "--zone", "Mars/Base"], "zone \"Mars/Base\" is not an IANA zone"),
+        (vec!["preview", "--cron", "61 * * * *"], "cron field minute is \"61\": 0-59"),
+        (vec!["preview", "--cron", "* * * *"], "has 4 fields: give 5"),
+        (
+            vec!["preview", "--cron", "0 2 * * *", "--zone", "Mars/Base"],
+            "zone \"Mars/Base\" is not an IANA zone",
+        ),
         (vec!["preview", "--every", "0s"], "every must be 1s to 366d"),
-        (vec!["preview", "nightly", "--zone", "UTC"], "--zone needs a cron expression"),
-        (vec!["preview", "0 2 * * *", "-n", "0"], "0 is not in 1..=1000"),
-        (vec!["add", "nightly", "sum"], "required arguments were not provided"),
+        (vec!["preview", "nightly", "--every", "5s"], "cannot be used with"),
+        (vec!["preview"], "required arguments were not provided"),
+        (vec!["preview", "--cron", "0 2 * * *", "-n", "0"], "count must be 1 to 100, not 0"),
+        (vec!["add", "nightly", "sum"], "give one of cron, every and at"),
         (vec!["add", "nightly", "sum", "--cron", "@daily"], "has 1 fields"),
         (vec!["add", "a/b", "sum", "--every", "5s"], "schedule has '/' at byte 1"),
         (vec!["add", "nightly", "sum", "--every", "400d"], "every must be 1s to 366d"),
         (vec!["add", "nightly", "sum", "--every", "5s", "--grace", "0s"], "grace must be 1s to 7d, not 0s"),
         (vec!["add", "nightly", "sum", "--every", "5s", "--priority", "10"], "priority must be 0 to 9"),
         (
-            vec!["add", "nightly", "sum", "--every", "5s", "--misfire", "catch-up", "--catch-up", "101"],
-            "misfire.catch_up.at_most must be 1 to 100, not 101",
+            vec!["add", "nightly", "sum", "--every", "5s", "--misfire", "catch_up", "--catch-up", "101"],
+            "catch_up must be 1 to 100, not 101",
         ),
         (
             vec!["add", "nightly", "sum", "--every", "5s", "--overlap", "queue", "--lane", "x"],
@@ -148,21 +152,22 @@ fn a_change_of_a_schedule_keeps_the_options_that_are_not_given() {
     in_json(&add).exits(0);
     in_json(&["pause", "nightly"]).exits(0);
     let changed =
-        in_json(&["change", "nightly", "--overlap", "forbid", "--misfire", "catch-up", "--catch-up", "3"]);
+        in_json(&["change", "nightly", "--overlap", "forbid", "--misfire", "catch_up", "--catch-up", "3"]);
     let changed = changed.exits(0).json();
     let fields = ["overlap", "state", "grace", "kind", "spec_version"].map(|field| changed[field].clone());
     assert_eq!(json!(fields), json!(["forbid", "paused", "5m", "sum", 2]), "{changed}");
-    assert_eq!(changed["misfire"]["catch_up"]["at_most"], 3, "{changed}");
+    let misfire = ["misfire", "catch_up", "catch_up_within"].map(|field| changed[field].clone());
+    assert_eq!(json!(misfire), json!(["catch_up", 3, "1d"]), "{changed}");
     assert_eq!(changed["when"]["zone"], "Europe/Berlin");
     let hourly = in_json(&["change", "nightly", "--every", "1h"]).exits(0).json();
     assert_eq!((&hourly["when"]["every"], &hourly["overlap"]), (&json!("1h"), &json!("forbid")), "{hourly}");
     assert_eq!(in_json(&["change", "nightly", "--every", "1h"]).exits(0).json()["spec_version"], 3);
     for (arguments, said) in [
         (&["nightly"][..], "required arguments were not provided"),
-        (&["nightly", "--zone", "UTC"], "--cron <EXPRESSION>"),
-        (&["nightly", "--every", "1h", "--at", "2030-01-01T00:00:00Z"], "cannot be used with"),
+        (&["nightly", "--zone", "UTC"], "zone needs cron"),
+        (&["nightly", "--every", "1h", "--at", "2030-01-01T00:00:00Z"], "give one of cron, every and at"),
         (&["nightly", "--grace", "8d"], "grace must be 1s to 7d"),
-        (&["nightly", "--catch-up", "3"], "--misfire"),
+        (&["nightly", "--catch-up", "3"], "catch_up needs misfire catch_up"),
     ] {
         in_json(&[&["change"], arguments].concat()).exits(2).says(said);
     }
@@ -210,7 +215,7 @@ async fn three_nodes_with_one_file_share_one_schedule_and_an_invalid_file_starts
     std::fs::write(&file, "[[schedule]]\nid = \"beat\"\nevry = \"1s\"\n").unwrap();
     run_in(&to, &["node", "--config", path])
         .exits(2)
-        .says("node.toml:3: unknown field `evry`, expected one of `id`");
+        .says("node.toml:3: unknown field `evry`, expected one of `cron`");
     run_in(&to, &["node", "--config", "/no/such/file"]).exits(2).says("cannot read /no/such/file");
 }
 

@@ -215,10 +215,7 @@ async fn an_invalid_request_is_reported_with_its_field_and_the_way_out() {
         ("{", "the body is not valid: EOF while parsing an object at line 1 column 1"),
         ("[]", "the body is not valid"),
         (r#"{"id": "a"}"#, "missing field `kind`"),
-        (
-            r#"{"kind": "sum", "paylod": 1}"#,
-            "unknown field `paylod`, expected one of `id`, `kind`, `payload`",
-        ),
+        (r#"{"kind": "sum", "paylod": 1}"#, "unknown field `paylod`, expected one of `kind`, `payload`"),
         (r#"{"kind": "sum", "kind": "sum"}"#, "duplicate field `kind`"),
         (r#"{"kind": "a/b"}"#, "kind has '/' at byte 1"),
         (r#"{"kind": "sum", "id": "../epoch"}"#, "job id has '/' at byte 2"),

@@ -23,7 +23,9 @@ const SCHEDULES: &str = r#"
 # id = "nightly"
 # cron = "30 2 * * *"
 # zone = "Europe/Berlin"
-# misfire = { catch_up = { at_most = 3, within = "1d" } }   # or "skip", "once"
+# misfire = "catch_up"   # or "skip", "once"
+# catch_up = 3
+# catch_up_within = "1d"
 # overlap = "forbid"                                        # or "allow", "queue"
 # job_id = "report"                                         # all ticks start this one job
 # job = { kind = "echo", payload = { region = "eu" }, options = { max_attempts = 3, timeout = "10m" } }

@@ -139,7 +139,9 @@ mod tests {
 id = "nightly"
 cron = "30 2 * * *"
 zone = "Europe/Berlin"
-misfire = { catch_up = { at_most = 3, within = "1d" } }
+misfire = "catch_up"
+catch_up = 3
+catch_up_within = "1d"
 grace = "2m"
 overlap = "forbid"
 expires_after = "6h"
@@ -212,17 +214,17 @@ job = { kind = "launch" }
             (
                 "grace = \"2m\"",
                 "gracy = \"2m\"",
-                "node.toml:7: unknown field `gracy`, expected one of `id`, `cron`",
+                "node.toml:9: unknown field `gracy`, expected one of `cron`, `zone`",
             ),
             (
                 "grace = \"2m\"",
                 "grace = \"2\"",
-                "node.toml:7: \"2\" is not a duration: give a whole number and a unit, such as 500ms",
+                "node.toml:9: \"2\" is not a duration: give a whole number and a unit, such as 500ms",
             ),
             (
                 "grace = \"2m\"",
                 "grace = 2",
-                "node.toml:7: invalid type: integer `2`, expected a duration as text",
+                "node.toml:9: invalid type: integer `2`, expected a duration as text",
             ),
             ("grace = \"2m\"", "grace = \"0s\"", "node.toml:2: grace must be 1s to 7d, not 0s"),
             (
@@ -235,37 +237,37 @@ job = { kind = "launch" }
             (
                 "\"forbid\"",
                 "\"no\"",
-                "node.toml:8: unknown variant `no`, expected one of `allow`, `forbid`, `queue`",
+                "node.toml:10: unknown variant `no`, expected one of `allow`, `forbid`, `queue`",
             ),
             (
                 "\"skip\"",
                 "\"later\"",
-                "node.toml:25: unknown variant `later`, expected one of `skip`, `once`, `catch_up`",
+                "node.toml:27: unknown variant `later`, expected one of `skip`, `once`, `catch_up`",
             ),
-            ("every = \"5s\"", "every = \"1ms\"", "node.toml:22: every must be 1s to 366d"),
-            ("every = \"5s\"", "", "node.toml:22: give one of cron, every and at"),
+            ("every = \"5s\"", "every = \"1ms\"", "node.toml:24: every must be 1s to 366d"),
+            ("every = \"5s\"", "", "node.toml:24: give one of cron, every and at"),
             (
                 "every = \"5s\"",
                 "every = \"5s\"\nat = \"2100-01-01T00:00:00Z\"",
-                "node.toml:22: give one of cron, every and at",
+                "node.toml:24: give one of cron, every and at",
             ),
             ("kind = \"report\"", "kind = \"a/b\"", "node.toml:2: kind has '/' at byte 1"),
             (
                 "max_attempts = 3",
                 "max_attempt = 3",
-                "node.toml:16: unknown field `max_attempt`, expected one of `max_attempts`",
+                "node.toml:18: unknown field `max_attempt`, expected one of `max_attempts`",
             ),
-            ("\"10m\"", "\"10\"", "node.toml:18: \"10\" is not a duration: give a whole number and a unit"),
+            ("\"10m\"", "\"10\"", "node.toml:20: \"10\" is not a duration: give a whole number and a unit"),
             ("\"10m\"", "\"8d\"", "node.toml:2: timeout must be 1ms to 7d, not 8d"),
             ("priority = 7", "priority = 10", "node.toml:2: priority must be 0 to 9"),
-            ("id = \"beat\"", "id = \"nightly\"", "node.toml:22: two schedules have the name \"nightly\""),
+            ("id = \"beat\"", "id = \"nightly\"", "node.toml:24: two schedules have the name \"nightly\""),
             (
                 "[[schedule]]\nid = \"nightly\"",
                 "slots = 3\n[[schedule]]\nid = \"nightly\"",
                 "node.toml:2: unknown field `slots`, expected `node` or `schedule`",
             ),
-            ("kind = \"beat\"", "", "node.toml:26: missing field `kind`"),
-            ("[[schedule]]\nid = \"launch\"", "[[schedule\nid = \"launch\"", "node.toml:28: "),
+            ("kind = \"beat\"", "", "node.toml:28: missing field `kind`"),
+            ("[[schedule]]\nid = \"launch\"", "[[schedule\nid = \"launch\"", "node.toml:30: "),
         ] {
             assert!(FILE.contains(from), "{from}");
             let error = parse("node.toml", &FILE.replacen(from, to, 1)).unwrap_err();

@@ -1,25 +1,15 @@
 //! `group list`.
 
-use bellwether::client::{GroupStage, GroupSummary, rfc3339};
-use bellwether_documents::{GroupSummaryDocument, word};
-use clap::Args;
+use bellwether::client::{GroupSummary, rfc3339};
+use bellwether_documents::{DEFAULT_LIMIT, GroupQuery, GroupSummaryDocument};
 
 use super::super::exit::Failure;
 use super::super::output::{Format, Output};
 use super::super::{Global, pages};
 
-#[derive(Debug, Args)]
-pub(crate) struct List {
-    /// Only groups in this stage.
-    #[arg(long, value_parser = word::<GroupStage>())]
-    stage: Option<GroupStage>,
-    /// Maximum number of groups to print.
-    #[arg(long, default_value_t = 100)]
-    limit: usize,
-}
-
-pub(super) async fn run(global: &Global, output: Output, List { stage, limit }: List) -> Result<(), Failure> {
+pub(super) async fn run(global: &Global, output: Output, query: GroupQuery) -> Result<(), Failure> {
     let client = global.reader().await?;
+    let (stage, limit) = (query.stage(), query.limit.unwrap_or(DEFAULT_LIMIT));
     let page = async |after: Option<_>, size| client.list_groups(stage, after.as_ref(), size).await;
     let (groups, more) = pages::first(limit, page).await?;
     client.close().await;

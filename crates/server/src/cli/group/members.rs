@@ -6,7 +6,7 @@ use clap::Args;
 use super::super::Global;
 use super::super::exit::Failure;
 use super::super::output::{Format, Output};
-use bellwether_documents::MemberDocument;
+use bellwether_documents::{DEFAULT_LIMIT, MemberDocument, MemberQuery};
 
 /// Jobs read by one call.
 const PAGE: usize = 500;
@@ -15,16 +15,13 @@ const PAGE: usize = 500;
 pub(crate) struct Members {
     /// Id of the group.
     group: GroupId,
-    /// Number of the first member to print.
-    #[arg(long, default_value_t = 0, value_name = "NUMBER")]
-    from: u32,
-    /// Maximum number of members to print.
-    #[arg(long, default_value_t = 100)]
-    limit: usize,
+    #[command(flatten)]
+    query: MemberQuery,
 }
 
 pub(super) async fn run(global: &Global, output: Output, members: Members) -> Result<(), Failure> {
-    let Members { group, from, limit } = members;
+    let Members { group, query: MemberQuery { from, limit, .. } } = members;
+    let limit = limit.unwrap_or(DEFAULT_LIMIT);
     let client = global.reader().await?;
     let mut reader = client.group_members::<Untyped>(&group).starting_at(from);
     let (mut numbers, mut ids, mut next) = (Vec::new(), Vec::new(), None);

@@ -1,73 +1,31 @@
 //! `job list`.
 
-use std::time::SystemTime;
-
-use bellwether::client::{Filter, Listing};
-use bellwether::{GroupId, JobView, Kind, Lane, State};
-use clap::Args;
+use bellwether::JobView;
+use bellwether::client::Listing;
 
 use super::super::exit::Failure;
 use super::super::output::Output;
-use super::super::{Global, input, pages};
+use super::super::{Global, pages};
 use super::{is_json, table};
-use bellwether_documents::{JobDocument, word};
+use bellwether_documents::{DEFAULT_LIMIT, JobDocument, JobQuery};
 
-#[derive(Debug, Args)]
-pub(crate) struct List {
-    /// Only jobs in this state.
-    #[arg(long, value_parser = word::<State>())]
-    state: Option<State>,
-    /// Only jobs of this kind.
-    #[arg(long)]
-    kind: Option<Kind>,
-    /// Only jobs of this lane.
-    #[arg(long)]
-    lane: Option<Lane>,
-    /// Only jobs of this group: its members, its join and its finished job.
-    #[arg(long)]
-    group: Option<GroupId>,
-    /// Only jobs that were submitted at or after this instant.
-    #[arg(long, value_parser = input::instant, value_name = "INSTANT")]
-    submitted_after: Option<SystemTime>,
-    /// Only jobs that were submitted before this instant.
-    #[arg(long, value_parser = input::instant, value_name = "INSTANT")]
-    submitted_before: Option<SystemTime>,
-    /// Only jobs that ended at or after this instant.
-    #[arg(long, value_parser = input::instant, value_name = "INSTANT")]
-    finished_after: Option<SystemTime>,
-    /// Only jobs that ended before this instant.
-    #[arg(long, value_parser = input::instant, value_name = "INSTANT")]
-    finished_before: Option<SystemTime>,
-    /// Maximum number of jobs to print.
-    #[arg(long, default_value_t = 100)]
-    limit: usize,
-}
-
-pub(super) async fn run(global: &Global, output: Output, list: List) -> Result<(), Failure> {
+pub(super) async fn run(global: &Global, output: Output, query: JobQuery) -> Result<(), Failure> {
     let client = global.reader().await?;
-    let filter = Filter::default()
-        .state(list.state)
-        .kind(list.kind)
-        .lane(list.lane)
-        .group(list.group)
-        .submitted_after(list.submitted_after)
-        .submitted_before(list.submitted_before)
-        .finished_after(list.finished_after)
-        .finished_before(list.finished_before);
-    let mut listing = client.list(filter);
+    let limit = query.limit.unwrap_or(DEFAULT_LIMIT);
+    let mut listing = client.list(query.filter());
     let printed = if is_json(output) {
-        print_json(output, &mut listing, list.limit).await
+        print_json(output, &mut listing, limit).await
     } else {
-        print_table(output, &mut listing, list.limit).await
+        print_table(output, &mut listing, limit).await
     };
     let more = match printed {
-        Ok(()) if list.limit > 0 => listing.next().await?.is_some(),
+        Ok(()) if limit > 0 => listing.next().await?.is_some(),
         Ok(()) => false,
         Err(failure) => return Err(failure),
     };
     client.close().await;
     if more {
-        pages::tell_more(global, "jobs", list.limit);
+        pages::tell_more(global, "jobs", limit);
     }
     Ok(())
 }

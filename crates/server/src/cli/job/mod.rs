@@ -13,7 +13,7 @@ use clap::{Args, Subcommand};
 use super::Global;
 use super::exit::{Failure, Kind, LibraryError};
 use super::output::{Format, Output, short};
-use bellwether_documents::JobDocument;
+use bellwether_documents::{JobDocument, JobQuery, NewPurge};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Job {
@@ -54,18 +54,18 @@ pub(crate) enum Job {
     Retry(Ids),
     /// Remove the records of ended jobs before their retention is over, by default of dead jobs.
     ///
-    /// Without --yes the records are only counted. The ids of removed jobs are free again. Jobs that ended within the
+    /// Without --remove the records are only counted. The ids of removed jobs are free again. Jobs that ended within the
     /// last minute are kept, and so are the records of groups, which are removed only as a whole.
     ///
     /// JSON: an object with matched, removed, young, and dry_run.
-    Purge(purge::Purge),
+    Purge(NewPurge),
     /// List jobs.
     ///
     /// The table begins with the newest job. If more jobs match than --limit, it shows some of them. JSON is printed in no particular
     /// order.
     ///
     /// JSON: an array. Fields as for `job submit`.
-    List(list::List),
+    List(JobQuery),
 }
 
 #[derive(Debug, Args)]

@@ -1,51 +1,28 @@
 //! `job purge`.
 
-use std::time::Duration;
-
-use bellwether::client::{Ended, Purge as Which, Purged};
-use bellwether::{JobId, Kind};
-use bellwether_documents::word;
-use clap::Args;
+use bellwether::client::Purged;
+use bellwether_documents::{NewPurge, PurgedJobs};
 use serde_json::json;
 
+use super::super::Global;
 use super::super::exit::Failure;
 use super::super::output::{Format, Output};
-use super::super::{Global, input};
 
-#[derive(Debug, Args)]
-pub(crate) struct Purge {
-    /// Only these jobs, in any final state. Without them, the jobs are selected by state, kind and age.
-    #[arg(conflicts_with_all = ["state", "kind", "older_than"])]
-    jobs: Vec<JobId>,
-    /// Final state of the jobs.
-    #[arg(long, value_parser = word::<Ended>(), default_value = "dead")]
-    state: Ended,
-    /// Only jobs of this kind.
-    #[arg(long)]
-    kind: Option<Kind>,
-    /// Only jobs that ended at least this long ago.
-    #[arg(long, default_value = "0s", value_parser = input::duration, value_name = "DURATION")]
-    older_than: Duration,
-    /// Remove the records. Without this option they are only counted.
-    #[arg(long)]
-    yes: bool,
-}
-
-pub(super) async fn run(global: &Global, output: Output, purge: Purge) -> Result<(), Failure> {
+pub(super) async fn run(global: &Global, output: Output, purge: NewPurge) -> Result<(), Failure> {
+    let dry_run = !purge.remove;
+    let jobs = purge.jobs()?;
     let client = global.reader().await?;
-    let which = Which::of(purge.state).kind(purge.kind).older_than(purge.older_than);
     let bar = global.progress("buckets", Purged::BUCKETS);
     let progress = |done: Purged| bar.set_position(done.buckets as u64);
-    let done = match (&purge.jobs[..], purge.yes) {
-        ([], true) => client.purge(&which, progress).await,
-        ([], false) => client.would_purge(&which, progress).await,
-        (jobs, true) => client.purge_jobs(jobs, progress).await,
-        (jobs, false) => client.would_purge_jobs(jobs, progress).await,
+    let done = match (&jobs, dry_run) {
+        (PurgedJobs::Selected(purge), false) => client.purge(purge, progress).await,
+        (PurgedJobs::Selected(purge), true) => client.would_purge(purge, progress).await,
+        (PurgedJobs::Given(jobs), false) => client.purge_jobs(jobs, progress).await,
+        (PurgedJobs::Given(jobs), true) => client.would_purge_jobs(jobs, progress).await,
     };
     bar.finish_and_clear();
     let done = done?;
     client.close().await;
-    let dry_run = !purge.yes;
     match output.format {
         Format::Json => output.json(&json!({
             "matched": done.matched, "removed": done.removed, "young": done.young, "dry_run": dry_run,
@@ -56,7 +33,7 @@ pub(super) async fn run(global: &Global, output: Output, purge: Purge) -> Result
         }
     }
     if dry_run && done.matched > 0 && !global.quiet {
-        eprintln!("bellwether: nothing was removed: use --yes to remove {} records", done.matched);
+        eprintln!("bellwether: nothing was removed: use --remove to remove {} records", done.matched);
     }
     Ok(())
 }

@@ -1,9 +1,8 @@
 //! `job submit`.
 
 use std::collections::HashMap;
-use std::time::{Duration, SystemTime};
 
-use bellwether::client::{Accepted, IfExists, JobHandle};
+use bellwether::client::{Accepted, JobHandle};
 use bellwether::{Client, Group, JobId, JobView, TraceContext};
 use clap::Args;
 use futures::StreamExt;
@@ -11,35 +10,25 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::super::exit::{Failure, Kind, LibraryError};
-use super::super::job_flags::JobFlags;
 use super::super::output::Output;
 use super::super::{Global, input};
 use super::show::wait_all;
 use super::{documents, is_json, table};
-use bellwether_documents::{JobDocument, word};
+use bellwether_documents::{JobDocument, NewJob};
 
 #[derive(Debug, Args)]
 pub(crate) struct Submit {
-    /// Kind of the job; it selects the handler.
-    kind: String,
+    #[command(flatten)]
+    job: NewJob<()>,
     /// Payload for the handler: JSON text, @FILE, or - for stdin.
     #[arg(default_value = "null", allow_hyphen_values = true)]
     payload: String,
-    /// Content type of the payload. A payload that is not JSON is passed on unchanged.
-    #[arg(long, default_value = "application/json", value_name = "TYPE")]
-    content_type: String,
-    /// Id of the job [default: generated]. The same id, kind and payload is the same job, so submitting a job with an
-    /// id again is safe. With --count the ids are ID-1, ID-2, …
-    #[arg(long)]
-    id: Option<String>,
     /// Number of jobs to submit.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     count: Option<u64>,
     /// Wait until all jobs have ended, up to --timeout, and print their outcomes.
     #[arg(long)]
     wait: bool,
-    #[command(flatten)]
-    options: JobFlags,
     /// Name of the job within its kind: the id is KIND:NAME, or with --count KIND:NAME-1, KIND:NAME-2, …
     #[arg(long, value_name = "NAME", conflicts_with = "id")]
     named: Option<String>,
@@ -52,21 +41,6 @@ pub(crate) struct Submit {
     /// Total number of members of the group. Set it once, with any member.
     #[arg(long, requires = "group", value_name = "N")]
     total: Option<u32>,
-    /// What to do if a job with this id exists.
-    #[arg(long, value_parser = word::<IfExists>(), default_value = "same", value_name = "MODE")]
-    if_exists: IfExists,
-    /// Do not start the job before this instant, such as 2026-11-21T11:33:00Z.
-    #[arg(long, value_parser = input::instant, value_name = "INSTANT", conflicts_with = "delay")]
-    run_at: Option<SystemTime>,
-    /// Do not start the job before this time has passed.
-    #[arg(long, value_parser = input::duration, value_name = "DURATION")]
-    delay: Option<Duration>,
-    /// Do not start the job after this instant: it is dead then.
-    #[arg(long, value_parser = input::instant, value_name = "INSTANT", conflicts_with = "expires_in")]
-    expires_at: Option<SystemTime>,
-    /// Do not start the job after this time has passed: it is dead then.
-    #[arg(long, value_parser = input::duration, value_name = "DURATION")]
-    expires_in: Option<Duration>,
     /// Trace of the job as in W3C Trace Context: 00-TRACE-SPAN-FLAGS [default: the environment variable TRACEPARENT].
     #[arg(long, value_name = "TRACEPARENT")]
     traceparent: Option<TraceContext>,
@@ -149,7 +123,7 @@ fn trace(submit: &Submit) -> Option<TraceContext> {
 
 /// Returns the group of a member, with its total and trace.
 fn group(submit: &Submit, name: &str) -> Result<Group, Failure> {
-    let group = Group::new(&submit.kind, name);
+    let group = Group::new(&submit.job.kind, name);
     group.check().map_err(|error| Failure::usage(error.to_string()))?;
     let group = match submit.total {
         Some(total) => group.total(total),
@@ -159,24 +133,10 @@ fn group(submit: &Submit, name: &str) -> Result<Group, Failure> {
 }
 
 fn jobs(submit: &Submit) -> Result<Vec<bellwether::Job>, Failure> {
-    let mut job =
-        input::job(&submit.kind, &submit.payload, &submit.content_type)?.options(submit.options.0.clone());
-    if let Some(at) = submit.run_at {
-        job = job.run_at(at);
-    }
-    if let Some(delay) = submit.delay {
-        job = job.delay(delay);
-    }
-    if let Some(at) = submit.expires_at {
-        job = job.expires_at(at);
-    }
-    if let Some(wait) = submit.expires_in {
-        job = job.expires_in(wait);
-    }
-    job = job.if_exists(submit.if_exists);
-    job = job.trace_context(trace(submit));
+    let make = |kind: &str, (), content_type: &str| input::job(kind, &submit.payload, content_type);
+    let job = submit.job.clone().into_job(make)?.trace_context(trace(submit));
     type Name = fn(bellwether::Job, String) -> bellwether::Job;
-    let named = match (&submit.id, &submit.named) {
+    let named = match (&submit.job.id, &submit.named) {
         (Some(id), _) => Some((id, (|job, id| job.id(id)) as Name)),
         (None, Some(name)) => Some((name, (|job, name| job.named(name)) as Name)),
         (None, None) => None,

@@ -1,9 +1,7 @@
 //! `bellwether schedule`.
 
 mod add;
-mod change;
 mod preview;
-mod rule;
 mod show;
 
 use std::time::SystemTime;
@@ -17,10 +15,10 @@ use serde_json::json;
 use super::exit::{Failure, Kind, LibraryError};
 use super::output::{Format, Output};
 use super::{Global, pages};
-use bellwether_documents::ScheduleDocument;
+use bellwether_documents::{ChangedSchedule, DEFAULT_LIMIT, PageQuery, ScheduleDocument};
 
 /// JSON fields of `schedule show` and of the commands that change a schedule.
-const JSON: &str = "JSON: an object with id, state, when, misfire, grace, overlap, kind, payload, options, \
+const JSON: &str = "JSON: an object with id, state, when, misfire, catch_up, catch_up_within, grace, overlap, kind, payload, options, \
                     expires_after, job_id, spec_version, paused, next, cursor, ticked, skipped, last_tick, last_job, \
                     last_skipped, created_at, changed, error.";
 
@@ -35,11 +33,11 @@ pub(crate) enum ScheduleCommand {
     ///
     /// The next tick is the first one after now, and a pause continues. To change the job, add the schedule again with --replace.
     #[command(after_long_help = JSON)]
-    Change(Box<change::Change>),
+    Change(Box<Change>),
     /// List the schedules by name.
     ///
     /// JSON: an array of objects as for `schedule show`; their payloads are null.
-    List(List),
+    List(PageQuery),
     /// Show schedules with their next and last ticks, and the payload of their jobs.
     #[command(after_long_help = JSON)]
     Show(Names),
@@ -53,7 +51,7 @@ pub(crate) enum ScheduleCommand {
     ///
     /// JSON: an object with id and job.
     Trigger(Name),
-    /// Show the next ticks of a cron expression, an interval or an existing schedule.
+    /// Show the next ticks of a rule, which needs no ZooKeeper, or of an existing schedule.
     ///
     /// JSON: an array of instants.
     Preview(preview::Preview),
@@ -64,10 +62,11 @@ pub(crate) enum ScheduleCommand {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct List {
-    /// Maximum number of schedules to print.
-    #[arg(long, default_value_t = 100)]
-    limit: usize,
+pub(crate) struct Change {
+    /// Name of the schedule.
+    schedule: ScheduleId,
+    #[command(flatten)]
+    change: ChangedSchedule,
 }
 
 #[derive(Debug, Args)]
@@ -88,7 +87,8 @@ pub(crate) async fn run(global: &Global, output: Output, command: ScheduleComman
     match command {
         ScheduleCommand::Add(add) => add::run(global, output, *add).await,
         ScheduleCommand::Preview(preview) => preview::run(global, output, preview).await,
-        ScheduleCommand::List(List { limit }) => {
+        ScheduleCommand::List(query) => {
+            let limit = query.limit.unwrap_or(DEFAULT_LIMIT);
             let client = global.reader().await?;
             let schedules = client.schedules();
             let page = async |after: Option<_>, size| schedules.list(after.as_ref(), size).await;
@@ -104,8 +104,9 @@ pub(crate) async fn run(global: &Global, output: Output, command: ScheduleComman
             Ok(())
         }
         ScheduleCommand::Change(change) => {
+            let Change { schedule, change } = *change;
             let to = change.change()?;
-            let ids = [change.schedule];
+            let ids = [schedule];
             changed(global, output, &ids, async |client, id| client.schedules().change(id, &to).await).await
         }
         ScheduleCommand::Show(names) => show::run(global, output, &names).await,
@@ -223,7 +224,7 @@ pub(super) fn fuzzed(command: ScheduleCommand) {
     match command {
         ScheduleCommand::Add(add) => add::fuzzed(*add),
         ScheduleCommand::Preview(preview) => preview::fuzzed(preview),
-        ScheduleCommand::Change(change) => drop(change.change()),
+        ScheduleCommand::Change(change) => drop(change.change.change()),
         ScheduleCommand::List(_)
         | ScheduleCommand::Show(_)
         | ScheduleCommand::Pause(_)

@@ -2,13 +2,13 @@
 
 use bellwether::DurationText;
 use bellwether::client::{ScheduleRecordView, ScheduleView};
-use bellwether::schedule::{Misfire, Overlap, Skipped, instant};
+use bellwether::schedule::{Misfire, Skipped, instant};
 
 use super::super::Global;
 use super::super::exit::Failure;
 use super::super::output::{Format, Output};
 use super::{Names, documents, each};
-use bellwether_documents::sentence;
+use bellwether_documents::{Word, sentence};
 
 pub(super) async fn run(global: &Global, output: Output, names: &Names) -> Result<(), Failure> {
     let ids = &names.schedules;
@@ -41,15 +41,22 @@ fn record_fields(
     view: &ScheduleView,
     record: &ScheduleRecordView,
 ) -> impl Iterator<Item = (&'static str, String)> {
+    let catch_up = match record.misfire {
+        Misfire::CatchUp { at_most, within } => {
+            Some(format!("at most {at_most} ticks within {}", DurationText(within)))
+        }
+        Misfire::Skip | Misfire::Once => None,
+    };
     [
         ("when", Some(record.when.to_string())),
         ("next", record.next.map(instant)),
         ("kind", Some(record.kind.to_string())),
         ("job id", record.job_id.as_ref().map(ToString::to_string)),
         ("expires after", record.expires_after.map(|after| DurationText(after).to_string())),
-        ("misfire", Some(misfire(record.misfire))),
+        ("misfire", Some(Word(record.misfire).as_str().to_owned())),
+        ("catch up", catch_up),
         ("grace", Some(DurationText(record.grace).to_string())),
-        ("overlap", Some(overlap(record.overlap).to_owned())),
+        ("overlap", Some(Word(record.overlap).as_str().to_owned())),
         ("ticked", Some(record.ticked.to_string())),
         ("last tick", record.last_tick.map(instant)),
         ("last job", view.last_job().map(|job| job.to_string())),
@@ -63,26 +70,6 @@ fn record_fields(
     ]
     .into_iter()
     .filter_map(|(name, value)| Some((name, value?)))
-}
-
-/// The policy in the words of `schedule add`.
-fn misfire(misfire: Misfire) -> String {
-    match misfire {
-        Misfire::Skip => "skip".to_owned(),
-        Misfire::Once => "once".to_owned(),
-        Misfire::CatchUp { at_most, within } => {
-            format!("catch-up of at most {at_most} within {}", DurationText(within))
-        }
-    }
-}
-
-/// The policy in the words of `schedule add`.
-fn overlap(overlap: Overlap) -> &'static str {
-    match overlap {
-        Overlap::Allow => "allow",
-        Overlap::Forbid => "forbid",
-        Overlap::Queue => "queue",
-    }
 }
 
 fn last_skipped(Skipped { reason, from, through, count, .. }: Skipped) -> String {

@@ -2,20 +2,15 @@
 //!
 //! An option without a flag stays unset, so that the defaults of the kind apply.
 
-use bellwether::DurationText;
-use bellwether::client::JobOptions;
 use clap::builder::ValueParser;
 use clap::error::{Error, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use serde_json::{Value, json};
 
-use bellwether_documents::{Form, JOB_OPTIONS, JobOption};
+use super::super::text::DurationText;
+use super::{Form, JOB_OPTIONS, JobOption, Options};
 
-/// The options of a job, as flags.
-#[derive(Debug, Clone)]
-pub(super) struct JobFlags(pub(super) JobOptions);
-
-impl Args for JobFlags {
+impl Args for Options {
     fn augment_args(command: Command) -> Command {
         command.args(JOB_OPTIONS.iter().map(flag))
     }
@@ -59,7 +54,7 @@ fn integer(text: &str) -> Result<Value, String> {
 }
 
 fn duration(text: &str) -> Result<Value, String> {
-    text.parse::<DurationText>().map(|duration| json!(duration)).map_err(|error| error.to_string())
+    text.parse::<DurationText>().map(|duration| json!(duration))
 }
 
 fn backoff(text: &str) -> Result<Value, String> {
@@ -77,7 +72,7 @@ fn name(text: &str) -> Result<Value, String> {
     Ok(text.into())
 }
 
-impl FromArgMatches for JobFlags {
+impl FromArgMatches for Options {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         let given = |option: &JobOption| match option.form {
             Form::Tags => matches.get_many::<Value>(option.flag).map(|tags| tags.cloned().collect::<Value>()),
@@ -87,7 +82,7 @@ impl FromArgMatches for JobFlags {
         };
         let options = JOB_OPTIONS.iter().filter_map(|option| Some((option.name.to_owned(), given(option)?)));
         let options = serde_json::from_value(Value::Object(options.collect()));
-        options.map(Self).map_err(|error| Error::raw(ErrorKind::ValueValidation, format!("{error}\n")))
+        options.map_err(|error| Error::raw(ErrorKind::ValueValidation, format!("{error}\n")))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
@@ -101,13 +96,15 @@ impl FromArgMatches for JobFlags {
 mod tests {
     use clap::Parser;
 
+    use bellwether::client::JobOptions;
+
+    use super::super::example;
     use super::*;
-    use bellwether_documents::job_options_example;
 
     #[derive(Debug, Parser)]
     struct Flags {
         #[command(flatten)]
-        options: JobFlags,
+        options: Options,
     }
 
     fn parse(flags: &[&str]) -> Result<JobOptions, String> {
@@ -117,7 +114,7 @@ mod tests {
 
     #[test]
     fn each_option_has_a_flag_and_the_flags_set_all_options() {
-        let example = job_options_example();
+        let example = example();
         let mut flags = Vec::new();
         for option in &JOB_OPTIONS {
             let values = match &example[option.name] {

@@ -1,32 +1,40 @@
 //! The options of a job: one table, from which the flags of the command line and the OpenAPI schema are made.
 //!
-//! The type is [`JobOptions`] of the library. A test compares the names of the table with its names.
+//! A test compares the names of the table with the names of the library's [`JobOptions`].
+
+mod flags;
 
 use std::borrow::Cow;
 
 use bellwether::client::JobOptions;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Ref, Schema, SchemaType, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::duration::DurationSchema;
+use super::text::DurationText;
+
+/// Options of a job: an object in JSON, and flags on the command line.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Options(pub JobOptions);
 
 /// An option.
-pub struct JobOption {
+struct JobOption {
     /// Its name in [`JobOptions`].
-    pub name: &'static str,
+    name: &'static str,
     /// Its flag on the command line.
-    pub flag: &'static str,
+    flag: &'static str,
     /// The form of its value.
-    pub form: Form,
+    form: Form,
     /// Its meaning and its bounds, and its default if that depends on the kind.
-    pub text: &'static str,
+    text: &'static str,
 }
 
 /// The form of an option's value.
 #[derive(Debug, Clone, Copy)]
-pub enum Form {
+enum Form {
     /// A whole number.
     Integer {
         /// The least value.
@@ -47,7 +55,7 @@ pub enum Form {
 }
 
 /// All options, in the order of the help.
-pub const JOB_OPTIONS: [JobOption; 11] = [
+const JOB_OPTIONS: [JobOption; 11] = [
     JobOption {
         name: "max_attempts",
         flag: "max-attempts",
@@ -122,7 +130,7 @@ pub const JOB_OPTIONS: [JobOption; 11] = [
 
 impl JobOption {
     /// Returns its default in the serialized form, if it has one for all kinds.
-    pub fn default(&self) -> Option<Value> {
+    fn default(&self) -> Option<Value> {
         let mut defaults = serde_json::to_value(JobOptions::defaults()).expect("options are JSON");
         Some(defaults.get_mut(self.name)?.take())
     }
@@ -158,7 +166,7 @@ impl JobOption {
 const NAME: &str = "^[A-Za-z0-9._-]{1,128}$";
 
 fn duration(text: &str) -> Ref {
-    let mut reference = Ref::from_schema_name(DurationSchema::name());
+    let mut reference = Ref::from_schema_name(DurationText::name());
     text.clone_into(&mut reference.description);
     reference
 }
@@ -168,10 +176,7 @@ fn closed() -> utoipa::openapi::schema::AdditionalProperties<Schema> {
     utoipa::openapi::schema::AdditionalProperties::FreeForm(false)
 }
 
-/// The schema of [`JobOptions`].
-pub struct JobOptionsSchema;
-
-impl PartialSchema for JobOptionsSchema {
+impl PartialSchema for Options {
     fn schema() -> RefOr<Schema> {
         let about = "Options of a job. In a request, an option that is left out has its default. In an answer, all \
                      options have their effective values; an option that is left out is not set.";
@@ -182,19 +187,18 @@ impl PartialSchema for JobOptionsSchema {
     }
 }
 
-impl ToSchema for JobOptionsSchema {
+impl ToSchema for Options {
     fn name() -> Cow<'static, str> {
         "JobOptions".into()
     }
 
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
-        schemas.push((DurationSchema::name().into_owned(), DurationSchema::schema()));
+        schemas.push((DurationText::name().into_owned(), DurationText::schema()));
     }
 }
 
 /// All options in their serialized form, as an example.
-#[must_use]
-pub fn example() -> Value {
+fn example() -> Value {
     json!({
         "max_attempts": 10,
         "max_losses": 2,
@@ -229,7 +233,7 @@ mod tests {
 
     #[test]
     fn the_schema_has_exactly_the_names_of_the_type() {
-        let schema = serde_json::to_value(JobOptionsSchema::schema()).unwrap();
+        let schema = serde_json::to_value(Options::schema()).unwrap();
         assert_eq!(names(&schema), expected(json!({ "unknown": 1 })));
         let backoff = &schema["properties"]["backoff"];
         assert_eq!(names(backoff), expected(json!({ "backoff": { "unknown": 1 } })));
@@ -246,7 +250,7 @@ mod tests {
 
     #[test]
     fn the_documentation_lists_each_option_with_its_flag() {
-        let page = include_str!("../../../docs/getting-started.md");
+        let page = include_str!("../../../../docs/getting-started.md");
         for option in &JOB_OPTIONS {
             let row = page.lines().find(|line| line.starts_with(&format!("| `{}`: ", option.name)));
             let row = row.unwrap_or_else(|| panic!("{} is not in the table of options", option.name));

@@ -1,0 +1,132 @@
+//! A job to submit, and the job of a schedule.
+
+use bellwether::client::Job;
+use clap::Args;
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::invalid::{Invalid, not_both};
+use super::job_options::Options;
+use super::text::{DurationText, InstantText, Text};
+use super::word::IfExistsWord;
+
+/// Defines a struct with the fields that every job has and its own fields.
+///
+/// `P` is the payload as HTTP or a file gives it. The command line has its own argument for it, which can name a file.
+macro_rules! with_job {
+    ($(#[$attribute:meta])* pub struct $name:ident { $($fields:tt)* }) => {
+        $(#[$attribute])*
+        pub struct $name<P: Default> {
+            /// Kind of the job; it selects the handler.
+            #[schema(example = "sum", pattern = "^[A-Za-z0-9._-]{1,128}$")]
+            pub kind: String,
+            /// Payload for the handler, at most 64 KiB: JSON, kept byte for byte. With a `content_type` other than JSON it is
+            /// a string with the text.
+            #[arg(skip)]
+            #[schema(value_type = serde_json::Value, example = json!({"first": 1, "second": 2}))]
+            #[serde(default)]
+            payload: P,
+            /// Content type of the payload. A payload that is not JSON is passed on unchanged. Default: application/json.
+            #[arg(long, value_name = "TYPE")]
+            #[schema(example = "application/json")]
+            content_type: Option<String>,
+            /// Options; those that are left out have their defaults.
+            #[command(flatten)]
+            #[serde(default)]
+            pub options: Options,
+            $($fields)*
+        }
+
+        impl<P: Default> $name<P> {
+            /// Returns the job, which `make` makes from its kind, payload and content type. Its times are not set yet.
+            fn make<E: From<Invalid>>(
+                &mut self,
+                make: impl FnOnce(&str, P, &str) -> Result<Job, E>,
+            ) -> Result<Job, E> {
+                let content_type = self.content_type.as_deref().unwrap_or("application/json");
+                let job = make(&self.kind, std::mem::take(&mut self.payload), content_type)?;
+                Ok(job.options(std::mem::take(&mut self.options).0))
+            }
+        }
+    };
+}
+
+with_job! {
+    /// The job that each tick of a schedule submits.
+    #[derive(Debug, Args, Deserialize, ToSchema)]
+    #[serde(deny_unknown_fields)]
+    #[schema(as = ScheduledJob)]
+    pub struct ScheduledJob {}
+}
+
+with_job! {
+    /// A job to submit.
+    #[derive(Debug, Clone, Args, Deserialize, ToSchema)]
+    #[serde(deny_unknown_fields)]
+    #[schema(as = NewJob)]
+    pub struct NewJob {
+        /// Id of the job: `[A-Za-z0-9._-]`, at most 128 characters. The same id, kind and payload is the same job, so
+        /// submitting a job with an id again is safe. Without it an id is generated.
+        #[arg(
+            long,
+            help = "Id of the job [default: generated]. The same id, kind and payload is the same job, so submitting a job \
+                    with an id again is safe. With --count the ids are ID-1, ID-2, …"
+        )]
+        #[schema(example = "sum-1", pattern = "^[A-Za-z0-9._-]{1,128}$")]
+        pub id: Option<String>,
+        /// What to do if a job with this id exists. Default: same.
+        #[arg(long, value_name = "MODE", default_value = "same", hide_default_value = true)]
+        #[serde(default)]
+        pub if_exists: IfExistsWord,
+        /// Do not start the job before this instant, such as 2026-11-21T11:33:00Z, at most ten years ahead.
+        #[arg(long, value_name = "INSTANT")]
+        run_at: Option<InstantText>,
+        /// Do not start the job before this time has passed.
+        #[arg(long, value_name = "DURATION")]
+        delay: Option<DurationText>,
+        /// Do not start the job after this instant: it is dead then.
+        #[arg(long, value_name = "INSTANT")]
+        expires_at: Option<InstantText>,
+        /// Do not start the job after this time has passed: it is dead then.
+        #[arg(long, value_name = "DURATION")]
+        expires_in: Option<DurationText>,
+    }
+}
+
+impl<P: Default> ScheduledJob<P> {
+    /// Returns the job, which `make` makes from its kind, payload and content type. It is not checked yet.
+    pub fn into_job<E: From<Invalid>>(
+        mut self,
+        make: impl FnOnce(&str, P, &str) -> Result<Job, E>,
+    ) -> Result<Job, E> {
+        self.make(make)
+    }
+}
+
+impl<P: Default> NewJob<P> {
+    /// Returns the job, which `make` makes from its kind, payload and content type. It is not checked yet.
+    pub fn into_job<E: From<Invalid>>(
+        mut self,
+        make: impl FnOnce(&str, P, &str) -> Result<Job, E>,
+    ) -> Result<Job, E> {
+        not_both(("run_at", self.run_at.is_some()), ("delay", self.delay.is_some()))?;
+        not_both(("expires_at", self.expires_at.is_some()), ("expires_in", self.expires_in.is_some()))?;
+        let mut job = self.make(make)?.if_exists(self.if_exists.0);
+        if let Some(id) = self.id {
+            job = job.id(id);
+        }
+        if let Some(Text(at)) = self.run_at {
+            job = job.run_at(at);
+        }
+        if let Some(Text(delay)) = self.delay {
+            job = job.delay(delay);
+        }
+        if let Some(Text(at)) = self.expires_at {
+            job = job.expires_at(at);
+        }
+        if let Some(Text(wait)) = self.expires_in {
+            job = job.expires_in(wait);
+        }
+        Ok(job)
+    }
+}

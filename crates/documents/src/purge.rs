@@ -1,0 +1,65 @@
+//! A purge of records.
+
+use std::time::Duration;
+
+use bellwether::client::Purge;
+use bellwether::{JobId, Kind};
+use clap::Args;
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::invalid::Invalid;
+use super::text::{DurationText, Text};
+use super::word::EndedWord;
+
+/// Which records of ended jobs to remove: of given jobs, or of all jobs with a state, kind and age.
+#[derive(Debug, Clone, Args, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewPurge {
+    /// Only these jobs, in any final state. Without them, the jobs are selected by state, kind and age.
+    #[arg(value_name = "JOB")]
+    #[schema(value_type = Option<Vec<String>>, min_items = 1, max_items = 1000)]
+    jobs: Option<Vec<JobId>>,
+    /// Final state of the jobs. Default: dead.
+    #[arg(long)]
+    #[schema(default = "dead")]
+    state: Option<EndedWord>,
+    /// Only jobs of this kind.
+    #[arg(long)]
+    #[schema(value_type = Option<String>, example = "sum", pattern = "^[A-Za-z0-9._-]{1,128}$")]
+    kind: Option<Kind>,
+    /// Only jobs that ended at least this long ago. Default: 0s.
+    #[arg(long, value_name = "DURATION")]
+    #[schema(default = "0s")]
+    older_than: Option<DurationText>,
+    /// Whether to remove the records. Without this they are only counted.
+    #[arg(long, help = "Remove the records. Without this option they are only counted")]
+    #[serde(default)]
+    pub remove: bool,
+}
+
+/// The jobs of a purge.
+#[derive(Debug)]
+pub enum PurgedJobs {
+    /// The given jobs.
+    Given(Vec<JobId>),
+    /// All jobs with a state, kind and age.
+    Selected(Purge),
+}
+
+impl NewPurge {
+    /// Returns the jobs. The given ones are not counted yet.
+    pub fn jobs(self) -> Result<PurgedJobs, Invalid> {
+        match self.jobs {
+            None => {
+                let purge = Purge::of(self.state.unwrap_or_default().0).kind(self.kind);
+                let age = self.older_than.map_or(Duration::ZERO, |Text(age)| age);
+                Ok(PurgedJobs::Selected(purge.older_than(age)))
+            }
+            Some(jobs) if self.state.is_none() && self.kind.is_none() && self.older_than.is_none() => {
+                Ok(PurgedJobs::Given(jobs))
+            }
+            Some(_) => Err(Invalid("give either jobs, or state, kind and older_than".to_owned())),
+        }
+    }
+}

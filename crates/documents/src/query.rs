@@ -1,0 +1,135 @@
+//! Which part of a list is shown: query parameters over HTTP, and options on the command line.
+//!
+//! The command line reads as many pages as it needs, so it has no option for the start of a page.
+
+use bellwether::client::{Filter, GroupStage};
+use bellwether::{GroupId, Kind, Lane};
+use clap::Args;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::text::{InstantText, Text};
+use super::word::{GroupStageWord, StateWord, Word};
+
+/// Items of a list without a limit.
+pub const DEFAULT_LIMIT: usize = 100;
+
+/// Page of a list.
+#[derive(Debug, Clone, Args, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct PageQuery {
+    /// Maximum number of items. Default: 100.
+    #[arg(long, value_name = "N")]
+    #[param(minimum = 1, maximum = 1000)]
+    pub limit: Option<usize>,
+    /// The `next` of the previous page, unchanged.
+    #[arg(skip)]
+    pub after: Option<String>,
+}
+
+/// Filter for jobs, and page of the list.
+#[derive(Debug, Clone, Args, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct JobQuery {
+    /// Only jobs in this state.
+    #[arg(long)]
+    #[param(inline)]
+    state: Option<StateWord>,
+    /// Only jobs of this kind.
+    #[arg(long)]
+    #[param(value_type = Option<String>, pattern = "^[A-Za-z0-9._-]{1,128}$")]
+    kind: Option<Kind>,
+    /// Only jobs of this lane.
+    #[arg(long)]
+    #[param(value_type = Option<String>)]
+    lane: Option<Lane>,
+    /// Only jobs of this group: its members, its join and its finished job.
+    #[arg(long)]
+    #[param(value_type = Option<String>)]
+    group: Option<GroupId>,
+    /// Only jobs that were submitted at or after this instant.
+    #[arg(long, value_name = "INSTANT")]
+    submitted_after: Option<InstantText>,
+    /// Only jobs that were submitted before this instant.
+    #[arg(long, value_name = "INSTANT")]
+    submitted_before: Option<InstantText>,
+    /// Only jobs that ended at or after this instant.
+    #[arg(long, value_name = "INSTANT")]
+    finished_after: Option<InstantText>,
+    /// Only jobs that ended before this instant.
+    #[arg(long, value_name = "INSTANT")]
+    finished_before: Option<InstantText>,
+    /// Maximum number of jobs. Default: 100.
+    #[arg(long, value_name = "N")]
+    #[param(minimum = 1, maximum = 1000)]
+    pub limit: Option<usize>,
+    /// The `next` of the previous page, unchanged, with the same filter.
+    #[arg(skip)]
+    pub after: Option<String>,
+    /// Whether the jobs have their payloads and results; default false: then both are null. A single job always has them.
+    #[arg(skip)]
+    #[serde(default)]
+    pub payloads: bool,
+}
+
+impl JobQuery {
+    /// Returns the filter.
+    pub fn filter(&self) -> Filter {
+        let instant = |given: Option<InstantText>| given.map(|Text(at)| at);
+        Filter::default()
+            .state(self.state.map(|Word(state)| state))
+            .kind(self.kind.clone())
+            .lane(self.lane.clone())
+            .group(self.group.clone())
+            .submitted_after(instant(self.submitted_after))
+            .submitted_before(instant(self.submitted_before))
+            .finished_after(instant(self.finished_after))
+            .finished_before(instant(self.finished_before))
+    }
+}
+
+/// Filter for groups, and page of the list.
+#[derive(Debug, Clone, Args, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct GroupQuery {
+    /// Only groups in this stage.
+    #[arg(long)]
+    #[param(inline)]
+    stage: Option<GroupStageWord>,
+    /// Maximum number of groups. Default: 100.
+    #[arg(long, value_name = "N")]
+    #[param(minimum = 1, maximum = 1000)]
+    pub limit: Option<usize>,
+    /// The `next` of the previous page, unchanged, with the same filter.
+    #[arg(skip)]
+    pub after: Option<String>,
+}
+
+impl GroupQuery {
+    /// Returns the stage of the groups.
+    pub fn stage(&self) -> Option<GroupStage> {
+        self.stage.map(|Word(stage)| stage)
+    }
+}
+
+/// Page of the members of a group.
+#[derive(Debug, Clone, Args, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct MemberQuery {
+    /// Number of the first member. Default: 0.
+    #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "N")]
+    #[serde(default)]
+    pub from: u32,
+    /// Maximum number of members. Default: 100.
+    #[arg(long, value_name = "N")]
+    #[param(minimum = 1, maximum = 1000)]
+    pub limit: Option<usize>,
+    /// Whether the jobs have their payloads and results; default false: then both are null. A single job always has them.
+    #[arg(skip)]
+    #[serde(default)]
+    pub payloads: bool,
+}
