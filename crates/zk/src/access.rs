@@ -57,6 +57,8 @@ pub struct Access {
     tls: Option<Tls>,
     insecure: bool,
     by_role: Option<ByRole>,
+    /// The first error of a setter.
+    refused: Option<AccessError>,
 }
 
 /// The role of a login in a namespace with logins by role.
@@ -130,6 +132,14 @@ pub enum AccessError {
     FormerOfRole,
 }
 
+/// The name must be one that the server accepts.
+fn check_user(user: &str) -> Result<(), AccessError> {
+    // The colon ends the name on the wire.
+    let named =
+        (1..=MAX_USER_BYTES).contains(&user.len()) && !user.chars().any(|c| c == ':' || c.is_control());
+    if named { Ok(()) } else { Err(AccessError::User { given: user.to_owned() }) }
+}
+
 /// The password must be one that the server accepts.
 fn check_password(password: &str) -> Result<(), AccessError> {
     let wrong = match password.len() {
@@ -145,54 +155,52 @@ const MUST_BE_A_USER: &str = "must be 1 to 128 bytes without ':' and control cha
 const MUST_BE_A_PASSWORD: &str = "must be 1 to 1024 bytes without control characters";
 
 impl Access {
-    /// Creates the access of this user.
-    ///
-    /// # Errors
-    /// [`AccessError`]: the server would refuse the name or the password.
-    pub fn login(
-        scheme: Scheme,
-        user: impl Into<String>,
-        password: impl Into<String>,
-    ) -> Result<Self, AccessError> {
+    /// Creates the access of this user. [`check`](Access::check) refuses a name or a password that the server would refuse.
+    #[must_use]
+    pub fn login(scheme: Scheme, user: impl Into<String>, password: impl Into<String>) -> Self {
         let (user, password) = (user.into(), password.into());
-        // The colon ends the name on the wire.
-        let named =
-            (1..=MAX_USER_BYTES).contains(&user.len()) && !user.chars().any(|c| c == ':' || c.is_control());
-        if !named {
-            return Err(AccessError::User { given: user });
-        }
-        check_password(&password)?;
-        Ok(Self { login: Some(Login { scheme, user, password, former: None }), ..Self::default() })
+        let refused = check_user(&user).and_then(|()| check_password(&password)).err();
+        let login = Some(Login { scheme, user, password, former: None });
+        Self { login, refused, ..Self::default() }
     }
 
     /// Also logs in with the user's former password, while the password of a namespace is changed. The session can then use the
     /// znodes of both passwords, and the znodes that it creates can be used with both.
     ///
-    /// # Errors
-    /// [`AccessError`]: there is no login of the scheme [`Scheme::Digest`], or the server would refuse the password.
-    pub fn former_password(mut self, password: impl Into<String>) -> Result<Self, AccessError> {
+    /// [`check`](Access::check) refuses it without a login of the scheme [`Scheme::Digest`], with roles, and if the server would
+    /// refuse the password.
+    #[must_use]
+    pub fn former_password(mut self, password: impl Into<String>) -> Self {
         let password = password.into();
-        check_password(&password)?;
+        let checked = check_password(&password);
         match &mut self.login {
             Some(login @ Login { scheme: Scheme::Digest, .. }) => login.former = Some(password),
-            Some(Login { scheme: Scheme::SaslDigestMd5, .. }) | None => return Err(AccessError::Former),
+            Some(Login { scheme: Scheme::SaslDigestMd5, .. }) | None => self.refuse(AccessError::Former),
         }
-        Ok(self)
+        if self.by_role.is_some() {
+            self.refuse(AccessError::FormerOfRole);
+        }
+        self.refused = self.refused.or(checked.err());
+        self
     }
 
     /// Gives the created znodes access lists by role. The login decides the role of this process, and every process of the
-    /// namespace must have the same roles.
-    ///
-    /// # Errors
-    /// [`AccessError`]: the login has no role, or a former password.
-    pub fn roles(mut self, roles: Roles) -> Result<Self, AccessError> {
-        if self.login.as_ref().is_some_and(|login| login.former.is_some()) {
-            return Err(AccessError::FormerOfRole);
+    /// namespace must have the same roles. [`check`](Access::check) refuses a login that has no role, or a former password.
+    #[must_use]
+    pub fn roles(mut self, roles: Roles) -> Self {
+        let former = self.login.as_ref().is_some_and(|login| login.former.is_some());
+        match roles.of(|id| self.is_own(id)) {
+            _ if former => self.refuse(AccessError::FormerOfRole),
+            Some(role) => {
+                self.by_role = Some(ByRole { role, roles, owner: Uuid::new_v4().simple().to_string() });
+            }
+            None => self.refuse(AccessError::NoRole { who: self.to_string() }),
         }
-        let role =
-            roles.of(|id| self.is_own(id)).ok_or_else(|| AccessError::NoRole { who: self.to_string() })?;
-        self.by_role = Some(ByRole { role, roles, owner: Uuid::new_v4().simple().to_string() });
-        Ok(self)
+        self
+    }
+
+    fn refuse(&mut self, error: AccessError) {
+        self.refused.get_or_insert(error);
     }
 
     /// The role of the login, in a namespace with logins by role.
@@ -230,11 +238,20 @@ impl Access {
         self
     }
 
-    /// Refuses a password in clear text to servers on other machines.
+    /// Checks the login, without the servers.
     ///
     /// # Errors
-    /// [`AccessError::ClearText`].
+    /// The first error of the setters.
+    pub fn check_login(&self) -> Result<(), AccessError> {
+        self.refused.clone().map_or(Ok(()), Err)
+    }
+
+    /// Checks the login, and refuses a password in clear text to servers on other machines. Every connection begins with this.
+    ///
+    /// # Errors
+    /// The errors of [`Access::check_login`], and [`AccessError::ClearText`].
     pub fn check(&self, to: &ConnectString) -> Result<(), AccessError> {
+        self.check_login()?;
         let in_clear = matches!(self.login, Some(Login { scheme: Scheme::Digest, .. })) && self.tls.is_none();
         match to.remote_server() {
             Some(server) if in_clear && !self.insecure => {

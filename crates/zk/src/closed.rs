@@ -277,7 +277,7 @@ mod tests {
     const OWN: &str = "bellwether:xa+ayMWDFdQpO9PXZdwnN9shmI0=";
 
     fn told(scheme: Scheme, entries: &[(Permission, &str, &str)]) -> &'static str {
-        let access = Access::login(scheme, "bellwether", "hunter2").unwrap();
+        let access = Access::login(scheme, "bellwether", "hunter2");
         let list = entries.iter().map(|(may, scheme, id)| Acl::new(*may, AuthId::new(scheme, id)));
         match difference(&list.collect::<Vec<_>>(), &access, Own::Present) {
             None => "closed",
@@ -316,8 +316,8 @@ mod tests {
     /// So that a namespace can be used while its password is changed, and a repair finds the old entries.
     #[test]
     fn the_identity_of_a_former_password_counts_only_if_it_is_asked_for() {
-        let access = Access::login(Scheme::Digest, "bellwether", "new").unwrap();
-        let access = access.former_password("hunter2").unwrap();
+        let access = Access::login(Scheme::Digest, "bellwether", "new");
+        let access = access.former_password("hunter2");
         let list = [Acl::new(Permission::ALL, AuthId::new("digest", OWN))];
         assert!(difference(&list, &access, Own::AlsoFormer).is_none());
         assert!(matches!(difference(&list, &access, Own::Present), Some(Difference::Changeable(_))));

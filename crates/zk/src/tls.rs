@@ -216,7 +216,7 @@ mod tests {
         let tls = Papers::new().tls();
         assert_eq!(format!("{tls:?}"), "Tls");
         assert!(!Access::default().tls(tls.clone()).is_login());
-        let login = Access::login(Scheme::Digest, "bellwether", "hunter2").unwrap().tls(tls);
+        let login = Access::login(Scheme::Digest, "bellwether", "hunter2").tls(tls);
         let far = "192.0.2.1".parse().unwrap();
         assert_eq!((login.is_login(), login.check(&far)), (true, Ok(())), "TLS protects the password");
     }

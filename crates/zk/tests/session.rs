@@ -229,7 +229,7 @@ async fn a_namespace_of_a_login_is_closed_to_others_and_an_open_one_is_exposed()
 
     let to = namespace("closed") + "/inner";
     let (_, chroot) = to.split_once('/').expect("a chroot");
-    let access = Access::login(Scheme::Digest, "bellwether", "secret").expect("a login");
+    let access = Access::login(Scheme::Digest, "bellwether", "secret");
     assert_eq!(access.to_string(), "user \"bellwether\" (digest)");
     let parsed = to.parse().expect("a connect string");
     let owner = connect_as(&parsed, &access, Duration::from_secs(5)).await.expect("a session");

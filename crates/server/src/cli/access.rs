@@ -101,11 +101,10 @@ impl AccessOptions {
         let access = Access::login(self.zookeeper_auth.0, user, password);
         let former = self.zookeeper_former_password_file.as_deref();
         let former = former.map(|file| read("zookeeper_former_password_file", file)).transpose()?;
-        let access = match former {
-            Some(former) => access.and_then(|access| access.former_password(former)),
+        checked(match former {
+            Some(former) => access.former_password(former),
             None => access,
-        };
-        access.map_err(|error| Failure::usage(error.to_string()))
+        })
     }
 
     fn with_roles(&self, access: Access) -> Result<Access, Failure> {
@@ -116,7 +115,7 @@ impl AccessOptions {
         let roles = text.parse::<Roles>().map_err(|error| {
             Failure::usage(format!("zookeeper_roles {} is invalid: {error}", file.display()))
         })?;
-        access.roles(roles).map_err(|error| Failure::usage(error.to_string()))
+        checked(access.roles(roles))
     }
 
     /// Returns the identity of the user, without the roles: their file may not have it yet.
@@ -134,6 +133,11 @@ impl AccessOptions {
         }
         Ok(())
     }
+}
+
+/// Refuses an invalid login before anything is done.
+fn checked(access: Access) -> Result<Access, Failure> {
+    access.check_login().map(|()| access).map_err(|error| Failure::usage(error.to_string()))
 }
 
 #[cfg(feature = "zookeeper-tls")]

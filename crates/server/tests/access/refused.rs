@@ -14,7 +14,7 @@ use zookeeper_client::{Acl, Acls, AuthId, CreateMode, Permission};
 use crate::stage::{PASSWORD, SOON, USER, bare, client, let_in, login, node, place, tree};
 
 fn stranger() -> Access {
-    Access::login(Scheme::Digest, USER, "wrong-password").unwrap()
+    Access::login(Scheme::Digest, USER, "wrong-password")
 }
 
 /// Waits until a node has ended and returns its error.

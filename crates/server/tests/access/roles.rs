@@ -22,7 +22,7 @@ fn password(role: Role) -> String {
 }
 
 fn plain(role: Role) -> Access {
-    Access::login(Scheme::Digest, role.name(), password(role)).unwrap()
+    Access::login(Scheme::Digest, role.name(), password(role))
 }
 
 /// The file of the roles, as the command prints it line by line.
@@ -39,7 +39,7 @@ fn file() -> String {
 }
 
 fn access(file: &str, role: Role) -> Access {
-    plain(role).roles(file.parse::<Roles>().unwrap()).unwrap()
+    plain(role).roles(file.parse::<Roles>().unwrap())
 }
 
 /// Creates the namespace with the command of an operator.
@@ -294,6 +294,7 @@ async fn a_list_that_gives_a_role_more_is_refused_and_repaired_by_the_operator_a
         create(&to, &file);
         assert_eq!(operator.get_acl(path).await.unwrap().0, right, "{path}");
     }
-    let refused = plain(Role::Client).roles("operator digest:x:y".parse().unwrap()).unwrap_err();
+    let refused = plain(Role::Client).roles("operator digest:x:y".parse().unwrap());
+    let refused = Client::builder(&to).access(refused).connect().await.unwrap_err();
     assert!(refused.to_string().contains("has no role"), "{refused}");
 }

@@ -10,11 +10,11 @@ use crate::stage::{PASSWORD, SOON, USER, bare, client, closed_to, login, node};
 const NEW: &str = "staple-battery-horse";
 
 fn new() -> Access {
-    Access::login(Scheme::Digest, USER, NEW).unwrap()
+    Access::login(Scheme::Digest, USER, NEW)
 }
 
 fn both() -> Access {
-    new().former_password(PASSWORD).unwrap()
+    new().former_password(PASSWORD)
 }
 
 async fn run(client: &Client, id: &str) {
@@ -96,13 +96,13 @@ async fn a_password_is_changed_while_jobs_run_and_the_old_one_opens_nothing_afte
 #[test]
 fn a_former_password_needs_a_login_whose_identity_depends_on_it() {
     let said = "a former password needs a user with the scheme digest";
-    let sasl = Access::login(Scheme::SaslDigestMd5, USER, NEW).unwrap();
+    let sasl = Access::login(Scheme::SaslDigestMd5, USER, NEW);
     for access in [sasl, Access::default()] {
-        assert_eq!(access.former_password(PASSWORD).unwrap_err().to_string(), said);
+        assert_eq!(access.former_password(PASSWORD).check_login().unwrap_err().to_string(), said);
     }
     let long = "x".repeat(1025);
     for password in ["", "a\n", &long] {
-        let said = new().former_password(password).unwrap_err().to_string();
+        let said = new().former_password(password).check_login().unwrap_err().to_string();
         assert!(said.contains("the ZooKeeper password") && !said.contains("xx"), "{said}");
     }
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -119,7 +119,7 @@ fn a_former_password_needs_a_login_whose_identity_depends_on_it() {
 async fn a_former_password_opens_no_namespace_of_another_user() {
     let server = ZooKeeperServer::builder().program(Program::Keeper).memory().start();
     let to = server.connect_string() + "/other";
-    let other = Access::login(Scheme::Digest, "other", PASSWORD).unwrap();
+    let other = Access::login(Scheme::Digest, "other", PASSWORD);
     // A client creates the namespace.
     let _client = client(&to, other).await;
     assert!(refused(&to, both()).await.contains("is closed to user"));

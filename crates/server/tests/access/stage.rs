@@ -12,7 +12,7 @@ pub(crate) const USER: &str = "bellwether";
 pub(crate) const PASSWORD: &str = "correct-horse-battery";
 
 pub(crate) fn login() -> Access {
-    Access::login(Scheme::Digest, USER, PASSWORD).unwrap()
+    Access::login(Scheme::Digest, USER, PASSWORD)
 }
 
 /// A chroot that does not exist yet, below a znode that every user may write.

@@ -58,7 +58,7 @@ async fn the_overview_is_live_while_a_cluster_works() {
     let works_for = std::env::var(WORKS_FOR).map_or(3, |seconds| seconds.parse().unwrap());
     let to = format!("{}/production", namespace("console-picture"));
     // A namespace that only its user may change has no alert.
-    let access = || Access::login(Scheme::Digest, "bellwether", "password").unwrap();
+    let access = || Access::login(Scheme::Digest, "bellwether", "password");
     let client = async || Client::builder(&to).access(access()).connect().await.unwrap();
     let gateway = Gateway::builder().listen("127.0.0.1:0".parse().unwrap());
     let gateway = gateway.start(client().await).await.unwrap();

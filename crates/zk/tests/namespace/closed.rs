@@ -19,7 +19,7 @@ const PASSWORD: &str = "secret";
 
 async fn owner(to: &str) -> Zk {
     let to: ConnectString = to.parse().expect("a connect string");
-    let access = Access::login(Scheme::Digest, USER, PASSWORD).expect("a login");
+    let access = Access::login(Scheme::Digest, USER, PASSWORD);
     connect_as(&to, &access, Duration::from_secs(5)).await.expect("a session")
 }
 
