@@ -40,11 +40,11 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let client = Client::connect(zookeeper).await?;
     let mut story = Vec::new();
 
-    let hasty = Retention { dead: Duration::from_secs(1), ..Retention::default() };
+    let hasty = Retention::default().dead(Duration::from_secs(1));
     if let Err(refused) = client.set_retention(hasty).await {
         story.push(refused.to_string());
     }
-    let set = client.update_retention(|there| Retention { dead: 90 * DAY, ..there }).await?;
+    let set = client.update_retention(|there| there.dead(90 * DAY)).await?;
     story.push(format!("dead jobs are kept for {} days", set.value.dead.as_secs() / DAY.as_secs()));
 
     let wrong = client.submit(Job::new("report", &13).id("report-7").max_attempts(1)).await?;

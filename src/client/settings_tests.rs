@@ -24,7 +24,7 @@ fn newer(mut data: Vec<u8>) -> Vec<u8> {
 }
 
 fn two_days() -> Retention {
-    Retention { succeeded: Duration::from_secs(2 * 86_400), ..Retention::default() }
+    Retention::default().succeeded(Duration::from_secs(2 * 86_400))
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn a_retention_is_written_once_and_read_back_after_a_lost_reply() {
         assert_eq!(world.run(client.retention()).unwrap().unwrap().value, two_days());
         world.run(client.set_retention(two_days())).unwrap();
         assert_eq!(writes(&world), 0, "it is so already");
-        let records = |there: Retention| Retention { records: 7, ..there };
+        let records = |there: Retention| there.records(7);
         assert_eq!(world.run(client.update_retention(records)).unwrap().value, records(two_days()));
         assert_eq!(world.tree().get(path::RETENTION).unwrap().version, 1);
     }
@@ -56,7 +56,7 @@ fn a_retention_that_cannot_be_read_is_replaced_unless_a_newer_build_wrote_it() {
     world.tree().put(path::RETENTION, newer(wire::encode(&Noted::unchanged(two_days()))));
     let error = world.run(client.set_retention(two_days())).unwrap_err();
     assert_eq!(error.class(), ErrorClass::Unreadable);
-    let short = Retention { dead: Duration::ZERO, ..Retention::default() };
+    let short = Retention::default().dead(Duration::ZERO);
     world.tree().put(path::RETENTION, *b"?");
     assert_eq!(world.run(client.set_retention(short)).unwrap_err().class(), ErrorClass::Invalid);
 }
@@ -158,7 +158,7 @@ fn kinds_are_listed_with_their_workers_slots_and_pauses() {
     let world = World::new();
     let client = world.client();
     let first = world.worker(1, &World::registration(&["mail", "sum"], 3, &[]));
-    let paused = super::WorkerSettings { paused: vec![kind("sum")], ..Default::default() };
+    let paused = super::WorkerSettings::default().paused(vec![kind("sum")]);
     let registration = World::registration(&["sum"], 5, &[]);
     let second = world.worker(
         2,

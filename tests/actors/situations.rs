@@ -4,7 +4,6 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use bellwether::client::WorkerSettings;
 use bellwether::schedule::Overlap;
 use bellwether::testing::ClusterNode;
 use bellwether::testing::actors::{Fault, Kind, Planned, roster};
@@ -272,8 +271,7 @@ async fn changed_by_operator(stage: &Stage) {
     let worker = client.workers().await.unwrap().remove(0).id;
     let paused = vec![JobKind::new("quick").unwrap()];
     // A fault may have ended this worker; then it no longer exists.
-    let set =
-        client.update_worker(worker, |old| WorkerSettings { paused: paused.clone(), ..old }).await.unwrap();
+    let set = client.update_worker(worker, |old| old.paused(paused.clone())).await.unwrap();
     if set.is_some() {
         stage.met("executor_pool", "Settings").await;
     }

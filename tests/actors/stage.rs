@@ -274,12 +274,7 @@ impl Stage {
         let (zk, path) = (self.onlooker().await, path::RETENTION.to_owned());
         let version = zk.get(path.clone()).await.unwrap().unwrap().version;
         let by_default = Retention::default();
-        let retention = time.map_or(by_default, |time| Retention {
-            succeeded: time,
-            cancelled: time,
-            dead: time,
-            ..by_default
-        });
+        let retention = time.map_or(by_default, |time| by_default.succeeded(time).cancelled(time).dead(time));
         let set = Op::Set { path, data: wire::encode(&Noted::unchanged(retention)), version };
         assert_eq!(zk.commit(vec![set]).await, Outcome::Applied(()));
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bellwether::client::{Cancelled, Changed, IfExists, Retried, Schedule, ScheduleChange, WorkerSettings};
+use bellwether::client::{Cancelled, Changed, IfExists, Retried, Schedule, ScheduleChange};
 use bellwether::placement::BuiltInStrategy;
 use bellwether::{Client, Group, HandlerError, Handlers, Job, JobId, Kind, Node, Retention, ScheduleId};
 use bellwether_core::change::Change;
@@ -71,7 +71,7 @@ async fn settings_name_who_set_them() {
         .await
         .unwrap();
     assert_eq!(ada.retention().await.unwrap().unwrap().changed, None, "it has its default value");
-    let shorter = |there| Retention { records: 1_000, ..there };
+    let shorter = |there: Retention| there.records(1_000);
     assert_eq!(
         told(ada.update_retention(shorter).await.unwrap().changed.as_ref()),
         Some(("set", "ada@host"))
@@ -92,7 +92,7 @@ async fn settings_name_who_set_them() {
     eventually("the worker is registered", SOON, async || worker().await.is_some()).await;
     let id = ada.workers().await.unwrap()[0].id;
     assert_eq!(worker().await.unwrap().changed, None);
-    bob.update_worker(id, |there| WorkerSettings { slots: Some(2), ..there }).await.unwrap();
+    bob.update_worker(id, |there| there.slots(2)).await.unwrap();
     // The worker publishes the new number of slots, and keeps the note.
     let published = async || ada.workers().await.unwrap()[0].info.clone().unwrap().slots == 2;
     eventually("the slots are published", SOON, published).await;

@@ -25,10 +25,10 @@ async fn the_setting_exists_from_the_start_and_is_changed_within_its_bounds() {
     let (client, fake) = (client(&to).await, FakeCluster::new(&to).await);
     assert_eq!(retention(&client).await, Some(Retention::default()));
 
-    let wanted = Retention { dead: 100 * HOUR, ..Retention::default() };
+    let wanted = Retention::default().dead(100 * HOUR);
     client.set_retention(wanted).await.unwrap();
-    let changed = client.update_retention(|there| Retention { records: 1_000, ..there }).await;
-    assert_eq!(changed.unwrap().value, Retention { records: 1_000, ..wanted }, "the other change is kept");
+    let changed = client.update_retention(|there| there.records(1_000)).await;
+    assert_eq!(changed.unwrap().value, wanted.records(1_000), "the other change is kept");
     let version = fake.read(path::RETENTION.into()).await.version;
     client.update_retention(|there| there).await.unwrap();
     assert_eq!(
@@ -37,7 +37,7 @@ async fn the_setting_exists_from_the_start_and_is_changed_within_its_bounds() {
         "nothing to change, nothing written"
     );
 
-    let refused = client.set_retention(Retention { dead: Duration::from_secs(59), ..wanted }).await;
+    let refused = client.set_retention(wanted.dead(Duration::from_secs(59))).await;
     let Err(SetRetentionError::Invalid(error)) = refused else { panic!("{refused:?}") };
     assert!(error.to_string().starts_with("retention of dead jobs must be 1m to 3650d, not 59s"));
     assert_eq!(fake.read(path::RETENTION.into()).await.version, version);

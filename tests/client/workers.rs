@@ -17,7 +17,7 @@ fn kind(name: &str) -> Kind {
 }
 
 fn paused(name: &str) -> WorkerSettings {
-    WorkerSettings { paused: vec![kind(name)], ..WorkerSettings::default() }
+    WorkerSettings::default().paused(vec![kind(name)])
 }
 
 #[tokio::test]
@@ -26,7 +26,7 @@ async fn settings_are_written_once_within_their_bounds() {
     let (client, fake) = (client(&to).await, FakeCluster::new(&to).await);
     let worker = fake.worker(&["mail", "sum"], 4, &["eu"]).await;
     let tags = vec![Tag::new("gpu").unwrap(), Tag::new("eu").unwrap(), Tag::new("gpu").unwrap()];
-    let wanted = WorkerSettings { slots: Some(2), tags: Some(tags), paused: vec![kind("sum")] };
+    let wanted = WorkerSettings::default().slots(2).tags(tags).paused(vec![kind("sum")]);
     let set = client.update_worker(worker, |_| wanted.clone()).await.unwrap().unwrap();
     assert_eq!(set.value.tags, Some(vec![Tag::new("eu").unwrap(), Tag::new("gpu").unwrap()]));
     assert_eq!(client.update_worker(worker, |_| wanted.clone()).await, Ok(Some(set.clone())));
@@ -42,7 +42,7 @@ async fn settings_are_written_once_within_their_bounds() {
     let refused = client.update_worker(worker, |_| paused("smu")).await.unwrap_err();
     assert!(matches!(refused, UpdateWorkerError::Invalid(_)), "{refused:?}");
     assert_eq!(refused.to_string(), "the worker has no handler for kind smu");
-    let many = WorkerSettings { slots: Some(4_097), ..WorkerSettings::default() };
+    let many = WorkerSettings::default().slots(4_097);
     assert!(client.update_worker(worker, |_| many.clone()).await.is_err());
     assert_eq!(client.workers().await.unwrap()[0].info.as_ref().unwrap().settings, set, "nothing was set");
 
@@ -144,7 +144,7 @@ async fn no_job_is_assigned_to_a_worker_on_which_its_kind_is_paused() {
     worker_of(&client, "two").await;
     // Of two idle workers the default strategy always chooses the same.
     client.set_placement_strategy(BuiltInStrategy::RoundRobin.into()).await.unwrap();
-    for settings in [paused("where"), WorkerSettings { slots: Some(0), ..WorkerSettings::default() }] {
+    for settings in [paused("where"), WorkerSettings::default().slots(0)] {
         client.update_worker(one, |_| settings.clone()).await.unwrap();
         for _ in 0..10 {
             assert_eq!(runs_on(&client).await, "two", "from the moment the call has returned");
@@ -164,7 +164,7 @@ async fn slots_change_at_run_time_and_running_jobs_continue() {
     let node = node(&to, "one", 1, &gate).await;
     let worker = worker_of(&client, "one").await;
     let slots = async |slots| {
-        let wanted = WorkerSettings { slots: Some(slots), ..WorkerSettings::default() };
+        let wanted = WorkerSettings::default().slots(slots);
         client.update_worker(worker, |_| wanted.clone()).await.unwrap();
     };
     let mut jobs = Vec::new();

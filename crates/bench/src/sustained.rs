@@ -120,7 +120,7 @@ pub async fn run(
 }
 
 async fn keep_briefly(client: &Client) -> Result<(), String> {
-    let retention = Retention { succeeded: KEPT, ..Retention::default() };
+    let retention = Retention::default().succeeded(KEPT);
     client.set_retention(retention).await.map_err(|error| chain(&error))
 }
 

@@ -22,9 +22,9 @@ const WRONG_AHEAD: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// How long records of terminal jobs are kept, by how they ended, and how many in total.
-///
-/// A later version may have more fields: change some of the present ones, as in `Retention { dead, ..present }`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[must_use]
+#[non_exhaustive]
 pub struct Retention {
     /// For succeeded jobs. Default 1 day.
     pub succeeded: Duration,
@@ -40,6 +40,28 @@ pub struct Retention {
 impl Default for Retention {
     fn default() -> Self {
         Self { succeeded: DAY, cancelled: 7 * DAY, dead: 30 * DAY, records: 640_000 }
+    }
+}
+
+impl Retention {
+    /// Sets how long records of succeeded jobs are kept: 1 minute to 3650 days.
+    pub fn succeeded(self, time: Duration) -> Self {
+        Self { succeeded: time, ..self }
+    }
+
+    /// Sets how long records of cancelled jobs are kept: 1 minute to 3650 days.
+    pub fn cancelled(self, time: Duration) -> Self {
+        Self { cancelled: time, ..self }
+    }
+
+    /// Sets how long records of dead jobs are kept: 1 minute to 3650 days.
+    pub fn dead(self, time: Duration) -> Self {
+        Self { dead: time, ..self }
+    }
+
+    /// Sets how many records of terminal jobs are kept, whatever their age: at most [`MAX_RECORDS`].
+    pub fn records(self, records: u32) -> Self {
+        Self { records, ..self }
     }
 }
 

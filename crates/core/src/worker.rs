@@ -45,9 +45,9 @@ pub struct WorkerInfo {
 
 /// What an operator changes on a running worker. It is part of the registration, so an assignment under earlier settings
 /// cannot commit. The process keeps it for its later registrations, and a restart of the process ends it.
-///
-/// A later version may have more fields: change some of the present ones, as in `WorkerSettings { slots, ..present }`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[must_use]
+#[non_exhaustive]
 pub struct WorkerSettings {
     /// The number of slots instead of the configured one; 0 takes no jobs.
     pub slots: Option<u32>,
@@ -73,6 +73,21 @@ pub enum WorkerSettingsError {
 }
 
 impl WorkerSettings {
+    /// Sets the number of slots, 0 to 4096, or `None` for the configured number.
+    pub fn slots(self, slots: impl Into<Option<u32>>) -> Self {
+        Self { slots: slots.into(), ..self }
+    }
+
+    /// Sets the tags, at most 32, or `None` for the configured ones.
+    pub fn tags(self, tags: impl Into<Option<Vec<Tag>>>) -> Self {
+        Self { tags: tags.into(), ..self }
+    }
+
+    /// Sets the kinds of which the worker starts no jobs. It must have a handler for each of them.
+    pub fn paused(self, kinds: Vec<Kind>) -> Self {
+        Self { paused: kinds, ..self }
+    }
+
     /// Whether the worker starts jobs of this kind.
     #[must_use]
     pub fn starts(&self, kind: &Kind) -> bool {

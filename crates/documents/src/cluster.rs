@@ -84,7 +84,7 @@ pub struct WorkerSettingsDocument {
 
 impl From<&Setting<WorkerSettings>> for WorkerSettingsDocument {
     fn from(settings: &Setting<WorkerSettings>) -> Self {
-        let WorkerSettings { slots, tags, paused } = &settings.value;
+        let WorkerSettings { slots, tags, paused, .. } = &settings.value;
         Self {
             slots: *slots,
             tags: tags.as_ref().map(|tags| names(tags)),

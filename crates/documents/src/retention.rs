@@ -27,7 +27,7 @@ pub struct RetentionDocument {
 
 impl From<&Setting<Retention>> for RetentionDocument {
     fn from(setting: &Setting<Retention>) -> Self {
-        let Retention { succeeded, cancelled, dead, records } = setting.value;
+        let Retention { succeeded, cancelled, dead, records, .. } = setting.value;
         Self {
             succeeded: Text(succeeded),
             cancelled: Text(cancelled),

@@ -42,7 +42,7 @@ fn one(tags: &[&str]) -> Registration {
 }
 
 fn paused() -> Registration {
-    let settings = WorkerSettings { paused: vec![kind("sum")], ..WorkerSettings::default() };
+    let settings = WorkerSettings::default().paused(vec![kind("sum")]);
     Registration { settings: Noted::unchanged(settings), ..one(&[]) }
 }
 
@@ -278,7 +278,7 @@ fn a_registration_that_changes_during_every_try_is_contended() {
     let contended = Error::Contended { subject: Subject::Worker(worker), tries: TRIES };
     assert_eq!(world.run(client.drain_worker(worker)), Err(contended.clone()));
     assert_eq!(world.requests().iter().filter(|request| request.is_write()).count(), TRIES as usize);
-    let change = |_| WorkerSettings { slots: Some(0), ..WorkerSettings::default() };
+    let change = |_| WorkerSettings::default().slots(0);
     assert_eq!(world.run(client.update_worker(worker, change)), Err(contended.into()));
 }
 
@@ -287,8 +287,8 @@ fn settings_of_a_worker_are_written_once_and_only_if_they_change() {
     let world = World::new();
     let client = world.client();
     let worker = world.worker(1, &one(&[]));
-    let wanted = WorkerSettings { slots: Some(0), ..WorkerSettings::default() };
-    let change = |_| WorkerSettings { slots: Some(0), ..WorkerSettings::default() };
+    let wanted = WorkerSettings::default().slots(0);
+    let change = |_| WorkerSettings::default().slots(0);
     world.once(Request::is_write, [Answer::LoseReply]);
     let set = world.run(client.update_worker(worker, change)).unwrap().unwrap();
     assert_eq!(set.value, wanted);
@@ -298,7 +298,7 @@ fn settings_of_a_worker_are_written_once_and_only_if_they_change() {
     assert_eq!(world.tree().get(&path::worker(worker)).unwrap().version, 1, "nothing has changed");
     assert_eq!(world.run(client.update_worker(worker_id(9), change)), Ok(None));
 
-    let invalid = |_| WorkerSettings { paused: vec![kind("other")], ..WorkerSettings::default() };
+    let invalid = |_| WorkerSettings::default().paused(vec![kind("other")]);
     let error = world.run(client.update_worker(worker, invalid)).unwrap_err();
     assert_eq!(error.class(), ErrorClass::Invalid);
     world.tree().put(&path::worker(worker), *b"?");

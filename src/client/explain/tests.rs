@@ -178,7 +178,7 @@ fn a_queued_job_is_explained_with_what_its_workers_lack() {
     let stage = Stage::new(sum());
     stage.world.worker(1, &registration());
     assert_eq!(stage.cause(), Cause::NoLeader);
-    let settings = WorkerSettings { paused: vec![kind("sum")], ..WorkerSettings::default() };
+    let settings = WorkerSettings::default().paused(vec![kind("sum")]);
     let stage = Stage::new(sum());
     stage.world.worker(1, &WorkerInfo { settings: Noted::unchanged(settings), ..registration() });
     assert_eq!(stage.cause(), Cause::PausedOnWorkers { kind: kind("sum"), workers: 1 });

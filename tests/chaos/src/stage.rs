@@ -221,7 +221,7 @@ impl Stage {
         let addresses = servers.addresses();
         let hosts: Vec<_> = addresses.iter().map(ToString::to_string).collect();
         let operator = Operator::connect(format!("{}{CHROOT}", hosts.join(",")), dir).await?;
-        let kept = Retention { succeeded: KEPT, cancelled: KEPT, dead: KEPT, ..Retention::default() };
+        let kept = Retention::default().succeeded(KEPT).cancelled(KEPT).dead(KEPT);
         operator.caller.client.set_retention(kept).await?;
         if !beats {
             operator.set_failover(WITHOUT_BEATS).await?;

@@ -192,7 +192,7 @@ fn by_ada() -> Change {
 }
 
 fn two_slots() -> WorkerSettings {
-    WorkerSettings { slots: Some(2), ..WorkerSettings::default() }
+    WorkerSettings::default().slots(2)
 }
 
 fn told(out: &[Out<WorkerWing>]) -> Vec<(u32, WorkerSettings)> {

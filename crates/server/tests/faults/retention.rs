@@ -25,7 +25,7 @@ impl Stage {
     /// Sets the retention to zero; the janitor's minimum still applies. Clients do not allow a time this short.
     async fn keep_nothing(&self) {
         let none = Duration::ZERO;
-        let retention = Retention { succeeded: none, cancelled: none, dead: none, ..Retention::default() };
+        let retention = Retention::default().succeeded(none).cancelled(none).dead(none);
         let version = self.zk.get(path::RETENTION.into()).await.unwrap().unwrap().version;
         let set = Op::Set {
             path: path::RETENTION.into(),

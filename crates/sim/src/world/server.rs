@@ -89,8 +89,7 @@ impl Server {
         let layout = make(path::LAYOUT.to_owned(), wire::encode(&Layout::new(LAYOUT_VERSION)));
         let retention = retention_ms.map(|kept_ms| {
             let kept = Duration::from_millis(kept_ms);
-            let retention =
-                Retention { succeeded: kept, cancelled: kept, dead: kept, ..Retention::default() };
+            let retention = Retention::default().succeeded(kept).cancelled(kept).dead(kept);
             make(path::RETENTION.to_owned(), wire::encode(&Noted::unchanged(retention)))
         });
         let schedules = schedules.iter().enumerate().map(|(at, record)| {

@@ -17,7 +17,7 @@ use crate::zookeeper::ZooKeeper;
 /// The shortest retention for all ends.
 fn retention() -> Retention {
     let [succeeded, cancelled, dead] = [MIN_RETENTION; 3];
-    Retention { succeeded, cancelled, dead, ..Retention::default() }
+    Retention::default().succeeded(succeeded).cancelled(cancelled).dead(dead)
 }
 
 /// Returns the removal that a janitor sends now, if there is one.

@@ -80,7 +80,7 @@ mod tests {
     use crate::history::rules::fixture::{Story, W1, W2, kind};
 
     fn paused() -> WorkerSettings {
-        WorkerSettings { paused: vec![kind()], ..WorkerSettings::default() }
+        WorkerSettings::default().paused(vec![kind()])
     }
 
     #[test]
@@ -116,7 +116,7 @@ mod tests {
         story.submit("a");
         story.submit("b");
         story.assign("a", W1);
-        story.set_worker(W1, WorkerSettings { slots: Some(1), ..WorkerSettings::default() });
+        story.set_worker(W1, WorkerSettings::default().slots(1));
         story.assign("b", W1);
         story.assert_breaks("S24");
     }
