@@ -52,8 +52,8 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     story.push(format!("{} is {}: {}", end.id, end.state, end.error.unwrap_or_default()));
 
     let purged = client.purge(&Purge::default(), |_| {}).await?;
-    let (removed, young) = (purged.removed, purged.young);
-    story.push(format!("a purge removes {removed} records, and keeps {young} that has just ended"));
+    let (removed, too_recent) = (purged.removed, purged.too_recent);
+    story.push(format!("a purge removes {removed} records, and keeps {too_recent} that has just ended"));
     client.close().await;
     node.stop().await;
     Ok(story.join("\n") + "\n")

@@ -66,7 +66,7 @@ async fn a_node_whose_clock_is_a_year_ahead_does_not_lead_and_a_client_sets_the_
     assert!(near(view.submitted_at.unwrap()) && near(view.expires_at.unwrap()), "{view:?}");
     assert!(near(view.not_before.unwrap()), "{view:?}");
     let purged = client.purge_jobs(&[ended.id().clone()], |_| {}).await.unwrap();
-    assert_eq!((purged.removed, purged.young), (0, 1), "the job ended less than a minute ago");
+    assert_eq!((purged.removed, purged.too_recent), (0, 1), "the job ended less than a minute ago");
 
     let reports = async || client.snapshot(SnapshotOptions::default()).await.unwrap().wrong_clocks;
     eventually("the node and the client report the clock", SOON, async || reports().await.len() == 2).await;

@@ -13,7 +13,7 @@ use bellwether_core::wire::{self, WireError};
 use bellwether_core::worker::{EpochRecord, WorkerInfo as Registration};
 pub use bellwether_core::worker::{WorkerSettings, WorkerSettingsError};
 use bellwether_core::{path, txn};
-use bellwether_zk::{Node, ReadResult, Tally};
+use bellwether_zk::{Node, ReadResult, WrappingCount};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use futures::future::try_join_all;
@@ -41,7 +41,7 @@ pub struct WorkerView {
     /// Jobs in its inbox. A segment counts all of its members until it leaves the inbox, although some may have ended.
     pub assigned: usize,
     /// Jobs and segments that left its inbox since it registered: attempts that were closed or handed back.
-    pub ended: Tally,
+    pub ended: WrappingCount,
     /// The end of the time in which it gets no jobs because an attempt with an expired lease was taken from it, by
     /// ZooKeeper's clock. The time ends earlier if the worker registers again or the leader changes. It may last
     /// longer, by up to one sweep of the leader (15 s).
@@ -93,7 +93,7 @@ pub(super) struct Registered {
     pub(super) info: Result<Registration, WireError>,
     /// The jobs and segments in its inbox; the jobs once [`count_assigned`] has counted them.
     pub(super) assigned: usize,
-    ended: Tally,
+    ended: WrappingCount,
     shunned_until: Option<WallMillis>,
 }
 
@@ -318,8 +318,8 @@ pub(super) async fn workers(zk: Zk, now: WallMillis) -> ReadResult<Vec<Registere
         // Absent: the worker has left since the names were listed.
         let registered = info?;
         let info = wire::decode(&registered.data);
-        let (assigned, ended, shunned_until) = inbox.map_or((0, Tally::default(), None), |inbox| {
-            let ended = inbox.children_ever.less(Tally::of(inbox.children));
+        let (assigned, ended, shunned_until) = inbox.map_or((0, WrappingCount::default(), None), |inbox| {
+            let ended = inbox.children_ever.less(WrappingCount::of(inbox.children));
             (inbox.children, ended, shunned_until(&registered, &inbox, epoch.as_ref(), now))
         });
         Some(Registered { id, info, assigned, ended, shunned_until })

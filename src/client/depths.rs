@@ -6,7 +6,7 @@ use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::path::{self, SubBucket};
 use bellwether_core::ready::{ClassName, Slot};
 use bellwether_core::segment::MemberId;
-use bellwether_zk::{Node, ReadResult, Tally};
+use bellwether_zk::{Node, ReadResult, WrappingCount};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
@@ -50,7 +50,7 @@ pub(super) struct Counts {
     /// Jobs that wait for a worker, by slot.
     pub(super) queued: Vec<(ClassName, Slot, usize)>,
     /// Records that were ever created, and how many of them were removed.
-    pub(super) churn: Churn,
+    pub(super) record_totals: RecordTotals,
     /// Minutes with delayed jobs that were not counted.
     pub(super) further_minutes: usize,
 }
@@ -60,18 +60,18 @@ pub(super) struct Counts {
 /// A segment counts as one record, and each of its members that gets its own record as one more.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
-pub struct Churn {
+pub struct RecordTotals {
     /// Records that were created.
-    pub created: Tally,
+    pub created: WrappingCount,
     /// Records that were removed, by retention or by hand.
-    pub removed: Tally,
+    pub removed: WrappingCount,
     /// Jobs per record: 1 without segments, otherwise an estimate from the names of some of the stored records.
     pub jobs_per_record: f64,
 }
 
-impl Default for Churn {
+impl Default for RecordTotals {
     fn default() -> Self {
-        Self { created: Tally::default(), removed: Tally::default(), jobs_per_record: 1.0 }
+        Self { created: WrappingCount::default(), removed: WrappingCount::default(), jobs_per_record: 1.0 }
     }
 }
 
@@ -104,15 +104,17 @@ pub(super) async fn counts(zk: Zk, most_minutes: usize) -> ReadResult<Counts> {
     let ((jobs_per_record, records), queued, quarantined, (delayed, further_minutes)) =
         futures::try_join!(records, queued, quarantined, delayed)?;
     let sum = |nodes: &[Option<Node>]| nodes.iter().flatten().map(|node| node.children).sum::<usize>();
-    let created = records.iter().flatten().fold(Tally::default(), |sum, node| sum.plus(node.children_ever));
+    let created =
+        records.iter().flatten().fold(WrappingCount::default(), |sum, node| sum.plus(node.children_ever));
     let depths = Depths {
         stored: (sum(&records) as f64 * jobs_per_record).round() as usize,
         queued: queued.iter().map(|(_, _, size)| size).sum(),
         delayed: sum(&delayed),
         quarantined: quarantined.into_iter().sum(),
     };
-    let churn = Churn { created, removed: created.less(Tally::of(sum(&records))), jobs_per_record };
-    Ok(Counts { depths, queued, churn, further_minutes })
+    let record_totals =
+        RecordTotals { created, removed: created.less(WrappingCount::of(sum(&records))), jobs_per_record };
+    Ok(Counts { depths, queued, record_totals, further_minutes })
 }
 
 /// Lists up to a hundred parents of records, evenly spread over those that have any, and counts jobs and records. Members of a segment

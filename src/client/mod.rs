@@ -79,7 +79,7 @@ use std::time::Duration;
 
 use bellwether_host::session::SessionConfig;
 use bellwether_zk::Access;
-pub use bellwether_zk::Tally;
+pub use bellwether_zk::WrappingCount;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::sync::Semaphore;
@@ -95,7 +95,7 @@ pub use cluster::{
     DrainedWorker, LeaderView, UpdateWorkerError, WorkerInfo, WorkerSettings, WorkerSettingsError, WorkerView,
 };
 pub use control::{Cancelled, Retried};
-pub use depths::{Churn, Depths};
+pub use depths::{Depths, RecordTotals};
 pub use error::{ConnectError, Error, ResultError, Subject, SubmitError, Unavailable, WaitError};
 pub use events::{EVENT_BACKLOG, EVENT_BUFFER, Event, Events, Notification};
 pub use explain::{Cause, Explanation, Shunned};
@@ -116,7 +116,7 @@ pub use schedule::{
     Added, Schedule, ScheduleChange, ScheduleError, ScheduleRecordView, ScheduleView, Schedules,
 };
 pub use setting::Setting;
-pub use snapshot::{Estimate, OldestQueued, SAMPLE_SIZE, Shares, Snapshot, SnapshotOptions};
+pub use snapshot::{Estimate, KindSample, OldestQueued, SAMPLE_SIZE, Snapshot, SnapshotOptions};
 pub use submit::JobHandle;
 pub use timestamp::rfc3339;
 pub use timing::TimingError;

@@ -154,7 +154,7 @@ pub struct Purged {
     pub removed: u64,
     /// Records that would be selected but ended within the last minute. They are kept, because a client that lost the
     /// reply to its submission may still look for them.
-    pub young: u64,
+    pub too_recent: u64,
 }
 
 impl Purged {
@@ -312,7 +312,7 @@ impl Client {
             for (job, node) in page.iter().zip(records) {
                 match node.and_then(|node| matches(which, &node, now)) {
                     Some((version, false)) => found.push((job, version)),
-                    Some((_, true)) if attempt == 0 => done.young += 1,
+                    Some((_, true)) if attempt == 0 => done.too_recent += 1,
                     Some((_, true)) | None => {}
                 }
             }

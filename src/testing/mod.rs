@@ -82,7 +82,7 @@ pub mod views;
 
 /// Faults in the messages of Bellwether's actors.
 pub mod actors {
-    pub use bellwether_host::testing::{Entry, Fault, Kind, Planned, Probe, Struck, roster};
+    pub use bellwether_host::testing::{Entry, Fault, InjectedFault, Kind, Planned, Probe, roster};
 }
 
 pub use attempt::{Attempt, AttemptError};

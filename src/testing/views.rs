@@ -6,8 +6,8 @@
 use std::time::SystemTime;
 
 use crate::client::{
-    Churn, Depths, Event, KindView, LeaderView, OldestQueued, Paused, Setting, Shares, Snapshot, Tally,
-    WorkerInfo, WorkerSettings, WorkerView, WrongClock,
+    Depths, Event, KindSample, KindView, LeaderView, OldestQueued, Paused, RecordTotals, Setting, Snapshot,
+    WorkerInfo, WorkerSettings, WorkerView, WrappingCount, WrongClock,
 };
 use crate::{JobId, Kind, NodeId, State, WorkerId};
 
@@ -22,9 +22,9 @@ pub fn snapshot(at: SystemTime) -> Snapshot {
         depths: Depths::default(),
         further_minutes: 0,
         orphaned: 0,
-        churn: Churn::default(),
-        queued: Shares::default(),
-        running: Shares::default(),
+        record_totals: RecordTotals::default(),
+        queued: KindSample::default(),
+        running: KindSample::default(),
         oldest_queued: None,
         wrong_clocks: Vec::new(),
     }
@@ -55,7 +55,7 @@ pub fn worker(id: WorkerId, node: NodeId, started_at: SystemTime) -> WorkerView 
         draining: false,
         settings: Setting { value: WorkerSettings::default(), changed: None },
     };
-    WorkerView { id, info: Ok(info), assigned: 0, ended: Tally::default(), shunned_until: None }
+    WorkerView { id, info: Ok(info), assigned: 0, ended: WrappingCount::default(), shunned_until: None }
 }
 
 /// Returns the event of a job that reached this state before its first attempt.

@@ -23,7 +23,7 @@ const LIMIT: Duration = Duration::from_secs(90);
 const TASKS_END_WITHIN: Duration = Duration::from_secs(10);
 
 /// The time for the planned fault to be injected: its message was seen in the run without a fault.
-const STRIKES_WITHIN: Duration = Duration::from_secs(10);
+const INJECTED_WITHIN: Duration = Duration::from_secs(10);
 
 /// The period of sweeps: short enough for a test to wait for it.
 pub(crate) const SWEEP: Duration = Duration::from_millis(200);
@@ -68,19 +68,19 @@ impl Case {
         let planned = self.plan.map(|(actor, kind, fault)| probe.plan(actor, kind, 0, fault));
         let stage = Stage::set(probe.clone(), planned.clone(), self.situation.proxied).await;
         (self.situation.drive)(&stage).await;
-        let struck = match &planned {
+        let injected = match &planned {
             None => None,
             Some(planned) => {
-                Some(timeout(STRIKES_WITHIN, planned.struck()).await.expect("the fault is injected"))
+                Some(timeout(INJECTED_WITHIN, planned.injected()).await.expect("the fault is injected"))
             }
         };
         stage.check().await;
-        if let (Some((actor, _, fault)), Some(struck)) = (self.plan, &struck) {
+        if let (Some((actor, _, fault)), Some(injected)) = (self.plan, &injected) {
             match fault {
-                Fault::Panic | Fault::Kill => stage.check_death(actor, struck).await,
+                Fault::Panic | Fault::Kill => stage.check_death(actor, injected).await,
                 // A stalled actor is not restarted, but in this situation a part of the node has died.
                 Fault::Stall(_) if actor == "node" => {}
-                Fault::Stall(_) => stage.check_spared(struck),
+                Fault::Stall(_) => stage.check_spared(injected),
             }
         }
         let names = stage.cluster.nodes().iter().map(|node| node.name().to_owned()).collect::<Vec<_>>();

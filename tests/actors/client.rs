@@ -35,7 +35,7 @@ async fn a_client_whose_session_actor_dies_reports_immediately_that_it_is_closed
             let unreachable = kind.to_string() == RETRY;
             let reachable_when_struck = async {
                 if unreachable {
-                    planned.struck().await;
+                    planned.injected().await;
                     proxy.accept();
                 }
             };
@@ -45,7 +45,7 @@ async fn a_client_whose_session_actor_dies_reports_immediately_that_it_is_closed
             let (client, ()) = join(probe.scope("client", connecting), reachable_when_struck).await;
             // The loss of the connection and the reconnect are `State` messages.
             proxy.cut(Cut::Fin);
-            timeout(SOON, planned.struck()).await.expect("the fault is injected");
+            timeout(SOON, planned.injected()).await.expect("the fault is injected");
             let name = format!("{kind} {fault:?}");
             match (fault, client) {
                 (Fault::Stall(_), Ok(client)) => {

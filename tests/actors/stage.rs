@@ -8,7 +8,7 @@ use std::time::Duration;
 use bellwether::handler::with_state;
 use bellwether::node::NodeError;
 use bellwether::schedule::Overlap;
-use bellwether::testing::actors::{Kind, Planned, Probe, Struck};
+use bellwether::testing::actors::{InjectedFault, Kind, Planned, Probe};
 use bellwether::testing::{Cluster, ClusterNode};
 use bellwether::{
     HandlerError, Handlers, Job, JobId, JobView, Retention, Schedule, ScheduleId, State, WorkerId,
@@ -247,10 +247,10 @@ impl Stage {
 
     /// Waits until a condition holds, or until the fault of this case was injected, because the fault may prevent it.
     pub(crate) async fn until(&self, what: &str, holds: impl Fn() -> bool) {
-        eventually(what, SOON, async || holds() || self.struck()).await;
+        eventually(what, SOON, async || holds() || self.injected()).await;
     }
 
-    pub(crate) fn struck(&self) -> bool {
+    pub(crate) fn injected(&self) -> bool {
         self.planned.as_ref().is_some_and(Planned::has_struck)
     }
 
@@ -329,10 +329,10 @@ impl Stage {
     }
 
     /// L8: exactly the parts that depend on the dead actor were restarted.
-    pub(crate) async fn check_death(&self, actor: &str, struck: &Struck) {
-        self.check_parts(struck, |part| rebuilt(part, actor));
+    pub(crate) async fn check_death(&self, actor: &str, injected: &InjectedFault) {
+        self.check_parts(injected, |part| rebuilt(part, actor));
         if actor == "node" {
-            let ended = self.cluster.named(&struck.scope).unwrap().node().ended().await;
+            let ended = self.cluster.named(&injected.scope).unwrap().node().ended().await;
             assert!(
                 matches!(ended, Err(NodeError::Actors(_))),
                 "the node must end with an error of its actors, not {ended:?}"
@@ -341,16 +341,16 @@ impl Stage {
     }
 
     /// L8: a stalled actor is not restarted.
-    pub(crate) fn check_spared(&self, struck: &Struck) {
-        self.check_parts(struck, |_| false);
+    pub(crate) fn check_spared(&self, injected: &InjectedFault) {
+        self.check_parts(injected, |_| false);
     }
 
-    fn check_parts(&self, struck: &Struck, rebuilt: impl Fn(&str) -> bool) {
-        let now = self.probe.started(&struck.scope);
+    fn check_parts(&self, injected: &InjectedFault, rebuilt: impl Fn(&str) -> bool) {
+        let now = self.probe.started(&injected.scope);
         for part in PARTS {
-            let before = struck.started.get(part).copied().unwrap_or_default();
+            let before = injected.started.get(part).copied().unwrap_or_default();
             let again = now.get(part).copied().unwrap_or_default() - before;
-            assert_eq!(again, usize::from(rebuilt(part)), "starts of {part}: {now:?}, after {struck:?}");
+            assert_eq!(again, usize::from(rebuilt(part)), "starts of {part}: {now:?}, after {injected:?}");
         }
     }
 }

@@ -95,7 +95,7 @@ async fn a_purge_whose_first_write_is_lost_writes_again() {
         };
         let purged = client.purge(&Purge::of(Ended::Cancelled), |_| {}).await.unwrap();
         fault.fired().await;
-        assert_eq!((purged.removed, purged.young), (0, 1), "{name}");
+        assert_eq!((purged.removed, purged.too_recent), (0, 1), "{name}");
     }
 }
 

@@ -86,7 +86,7 @@ async fn a_purge_removes_selected_records_and_frees_their_ids() {
     let dead = Purge::default().kind(Kind::new("sum").unwrap());
     let young = client.purge(&dead, |_| {}).await.unwrap();
     assert_eq!((young.buckets, young.matched, young.removed), (256, 0, 0));
-    assert_eq!(young.young, 1, "the job has just ended");
+    assert_eq!(young.too_recent, 1, "the job has just ended");
     let old = dead.clone().older_than(HOUR);
     eventually("the record is old enough to be purged", OLD_ENOUGH, async || {
         // Reads one record; a count by state reads them all.
@@ -113,7 +113,7 @@ async fn a_purge_removes_selected_records_and_frees_their_ids() {
     // The first job is given twice; only the first one has ended and can be read.
     let given = ["cancelled", "cancelled", "queued", "garbage", "absent"].map(id);
     let counted = client.would_purge_jobs(&given, |_| {}).await.unwrap();
-    assert_eq!((counted.matched, counted.removed, counted.young), (1, 0, 0));
+    assert_eq!((counted.matched, counted.removed, counted.too_recent), (1, 0, 0));
     let done = client.purge_jobs(&given, |_| {}).await.unwrap();
     assert_eq!((done.matched, done.removed), (1, 1));
     assert_eq!(client.get(&id("cancelled")).await, Ok(None));

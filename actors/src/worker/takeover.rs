@@ -51,12 +51,12 @@ pub struct Taken {
 }
 
 /// The slots that are left.
-struct Room {
+struct Capacity {
     slots: u32,
     limits: BTreeMap<Kind, u32>,
 }
 
-impl Room {
+impl Capacity {
     fn has(&self, kind: &Kind) -> bool {
         self.slots > 0 && self.limits.get(kind).is_none_or(|left| *left > 0)
     }
@@ -100,11 +100,11 @@ pub async fn take_over(zk: &dyn Requests, wanted: &Takeover, to: WorkerId) -> Re
     if let Some(refusal) = refusal {
         return Ok(wanted.held.iter().map(|held| refused(held, refusal)).collect());
     }
-    let mut room = Room { slots: wanted.slots, limits: wanted.limits.clone() };
+    let mut capacity = Capacity { slots: wanted.slots, limits: wanted.limits.clone() };
     for held in wanted.held.chunks(WINDOW) {
         let mut waiting = held.to_vec();
         for _ in 0..MAX_REJECTIONS {
-            waiting = pass(zk, (wanted.from, to), waiting, &mut room, &mut taken).await?;
+            waiting = pass(zk, (wanted.from, to), waiting, &mut capacity, &mut taken).await?;
         }
         taken.extend(waiting.iter().map(|held| refused(held, Refusal::Failed)));
     }
@@ -116,13 +116,13 @@ async fn pass(
     zk: &dyn Requests,
     (from, to): (WorkerId, WorkerId),
     waiting: Vec<HeldAttempt>,
-    room: &mut Room,
+    capacity: &mut Capacity,
     taken: &mut Vec<Taken>,
 ) -> ReadResult<Vec<HeldAttempt>> {
     let reads = waiting.into_iter().map(|held| (zk.get_many(paths(&held, from, to)), held));
     let mut commits = Vec::new();
     for (read, held) in reads.collect::<Vec<_>>() {
-        match decided(read.await, &held, from, to, room) {
+        match decided(read.await, &held, from, to, capacity) {
             Ok(Decided::Over(token)) => taken.push(Taken { held, token }),
             Ok(Decided::Commit(token, kind, ops)) => commits.push((held, token, kind, ops)),
             Err(error) => return Err(error),
@@ -145,7 +145,7 @@ async fn pass(
                 interrupted = true;
             }
             Outcome::Rejected(_) => {
-                room.give_back(&kind);
+                capacity.give_back(&kind);
                 again.push(held);
             }
         }
@@ -163,7 +163,7 @@ fn decided(
     held: &HeldAttempt,
     from: WorkerId,
     to: WorkerId,
-    room: &mut Room,
+    capacity: &mut Capacity,
 ) -> ReadResult<Decided> {
     let nodes = match read {
         Ok(nodes) => nodes,
@@ -185,12 +185,12 @@ fn decided(
     };
     Ok(match takeover::decide(held, from, to, &seen) {
         Decision::Moved(token) => {
-            room.take(&kind);
+            capacity.take(&kind);
             Decided::Over(Ok(token))
         }
-        Decision::Commit(..) if !room.has(&kind) => Decided::Over(Err(Refusal::NotServed)),
+        Decision::Commit(..) if !capacity.has(&kind) => Decided::Over(Err(Refusal::NotServed)),
         Decision::Commit(token, ops) => {
-            room.take(&kind);
+            capacity.take(&kind);
             Decided::Commit(token, kind, ops)
         }
         Decision::Refuse(refusal) => Decided::Over(Err(refusal)),

@@ -44,14 +44,14 @@ pub struct Node {
     /// The number of its children.
     pub children: usize,
     /// How many children were ever created in it, including deleted ones.
-    pub children_ever: Tally,
+    pub children_ever: WrappingCount,
 }
 
 /// A count that a server keeps modulo 2³¹: only differences are meaningful.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Tally(u32);
+pub struct WrappingCount(u32);
 
-impl Tally {
+impl WrappingCount {
     /// A larger difference means that the counter was reset: so many changes between two reads are impossible.
     const CREDIBLE: u32 = 1 << 30;
 
@@ -221,30 +221,30 @@ mod tests {
 
     #[test]
     fn a_tally_counts_modulo_31_bits() {
-        let last = Tally::of(0x7fff_ffff);
-        let next = last.plus(Tally::of(3));
-        assert_eq!(next, Tally::of(2), "the counter starts again at zero");
+        let last = WrappingCount::of(0x7fff_ffff);
+        let next = last.plus(WrappingCount::of(3));
+        assert_eq!(next, WrappingCount::of(2), "the counter starts again at zero");
         assert_eq!(next.since(last), Some(3));
-        assert_eq!(next.less(Tally::of(3)), last);
-        assert_eq!(Tally::of(0x8000_0005), Tally::of(5));
+        assert_eq!(next.less(WrappingCount::of(3)), last);
+        assert_eq!(WrappingCount::of(0x8000_0005), WrappingCount::of(5));
     }
 
     #[test]
     fn a_tally_that_moved_backwards_or_too_far_has_no_difference() {
-        assert_eq!(Tally::of(7).since(Tally::of(7)), Some(0));
-        assert_eq!(Tally::of(7).since(Tally::of(8)), None);
+        assert_eq!(WrappingCount::of(7).since(WrappingCount::of(7)), Some(0));
+        assert_eq!(WrappingCount::of(7).since(WrappingCount::of(8)), None);
         let most = (1 << 30) - 1;
-        assert_eq!(Tally::of(most).since(Tally::of(0)), Some(most as u32));
-        assert_eq!(Tally::of(most + 1).since(Tally::of(0)), None);
+        assert_eq!(WrappingCount::of(most).since(WrappingCount::of(0)), Some(most as u32));
+        assert_eq!(WrappingCount::of(most + 1).since(WrappingCount::of(0)), None);
     }
 
     #[test]
     fn the_number_of_children_ever_created_follows_from_the_stat_of_the_parent() {
         // Five creations and two deletions.
-        assert_eq!(Tally::children_ever(7, 3), Tally::of(5));
+        assert_eq!(WrappingCount::children_ever(7, 3), WrappingCount::of(5));
         assert_eq!(
-            Tally::children_ever(i32::MIN, 0),
-            Tally::of(1 << 30),
+            WrappingCount::children_ever(i32::MIN, 0),
+            WrappingCount::of(1 << 30),
             "the counter of the server is signed"
         );
     }

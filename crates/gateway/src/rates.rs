@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bellwether::client::{Snapshot, Tally};
+use bellwether::client::{Snapshot, WrappingCount};
 use serde::Serialize;
 
 /// Jobs per second between two snapshots; `None` if a counter was reset. Estimates while there are segments.
@@ -19,9 +19,9 @@ pub struct Rates {
 impl Rates {
     /// The snapshot `before` is older by `elapsed`, which is not zero.
     pub fn between(before: &Snapshot, now: &Snapshot, elapsed: Duration) -> Self {
-        let jobs = |records: u32| f64::from(records) * now.churn.jobs_per_record;
-        let since = |now: Tally, before: Tally| now.since(before).map(jobs);
-        let submitted = since(now.churn.created, before.churn.created);
+        let jobs = |records: u32| f64::from(records) * now.record_totals.jobs_per_record;
+        let since = |now: WrappingCount, before: WrappingCount| now.since(before).map(jobs);
+        let submitted = since(now.record_totals.created, before.record_totals.created);
         let counted = before.further_minutes == 0 && now.further_minutes == 0;
         let finished = submitted.filter(|_| counted).map(|submitted| {
             // The parts of a snapshot are read at slightly different times, so the difference may be negative.
@@ -31,7 +31,7 @@ impl Rates {
         Self {
             submitted: submitted.map(per_second),
             finished: finished.map(per_second),
-            removed: since(now.churn.removed, before.churn.removed).map(per_second),
+            removed: since(now.record_totals.removed, before.record_totals.removed).map(per_second),
         }
     }
 }

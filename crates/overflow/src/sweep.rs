@@ -37,7 +37,7 @@ pub struct Swept {
     /// Objects of jobs that have a record.
     pub in_use: u64,
     /// Objects that are younger than the age.
-    pub young: u64,
+    pub too_recent: u64,
     /// Objects whose names the codec did not give. They are left alone.
     pub foreign: u64,
 }
@@ -108,7 +108,7 @@ impl OverflowCodec {
                 continue;
             };
             if SystemTime::from(last_modified) > before {
-                swept.young += 1;
+                swept.too_recent += 1;
                 continue;
             }
             old.entry(job).or_default().push(location);

@@ -222,7 +222,7 @@ async fn a_sweep_removes_old_objects_of_jobs_without_a_record_and_no_others() {
     assert!(matches!(refused, SweepError::Age(_)), "{refused}");
     assert_eq!((refused.remedy(), refused.is_retryable()), (Remedy::FixInput, false));
     let swept = stage.codec.sweep(&stage.client, MIN_AGE).await.unwrap();
-    assert_eq!((swept.removed, swept.in_use, swept.young, swept.foreign), (2, 1, 1, 1));
+    assert_eq!((swept.removed, swept.in_use, swept.too_recent, swept.foreign), (2, 1, 1, 1));
     let left = ["open", "old", "young", "sum:g:7"].map(|job| stage.objects(job).len());
     assert_eq!(left, [1, 0, 1, 0]);
     assert!(foreign.exists() && other.exists());

@@ -38,7 +38,7 @@ pub use connect_string::{ConnectString, ConnectStringError};
 pub use error::ReadError;
 pub use exposure::{Exposed, exposed};
 pub use namespace::{NamespaceError, open_namespace, settle_strategy};
-pub use read::{Node, ReadResult, Tally};
+pub use read::{Node, ReadResult, WrappingCount};
 pub use roles::{Role, Roles, RolesError};
 pub use session::{
     ASK_WITHIN, ConnectError, SessionState, Trust, Zk, connect, connect_as, connect_trusted, shortest_timeout,

@@ -7,7 +7,7 @@ use zookeeper_client::{Error, MultiReadResult, Stat};
 use crate::session::Zk;
 use crate::watch::Glance;
 
-pub use bellwether_core::port::{Node, ReadResult, Tally};
+pub use bellwether_core::port::{Node, ReadResult, WrappingCount};
 
 fn node_of(data: Vec<u8>, stat: &Stat) -> Node {
     Node {
@@ -18,7 +18,7 @@ fn node_of(data: Vec<u8>, stat: &Stat) -> Node {
         written: stat.mzxid,
         modified: WallMillis(u64::try_from(stat.mtime).unwrap_or(0)),
         children: usize::try_from(stat.num_children).unwrap_or(0),
-        children_ever: Tally::children_ever(stat.cversion, stat.num_children),
+        children_ever: WrappingCount::children_ever(stat.cversion, stat.num_children),
     }
 }
 

@@ -163,24 +163,24 @@ mod tests {
     type Issuer = CertifiedIssuer<'static, KeyPair>;
 
     /// A directory with an authority, and a certificate of it for 127.0.0.1 with its key.
-    struct Papers {
+    struct CertificateFiles {
         folder: TempDir,
         authority: Issuer,
     }
 
-    impl Papers {
+    impl CertificateFiles {
         fn new() -> Self {
             let mut params = CertificateParams::new(vec![]).unwrap();
             params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
             let authority = Issuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-            let papers = Self { folder: tempfile::tempdir().unwrap(), authority };
+            let files = Self { folder: tempfile::tempdir().unwrap(), authority };
             let key = KeyPair::generate().unwrap();
             let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
-            let certificate = params.signed_by(&key, &papers.authority).unwrap();
-            papers.write("authority.pem", &papers.authority.pem());
-            papers.write("some.pem", &certificate.pem());
-            papers.write("some.key", &key.serialize_pem());
-            papers
+            let certificate = params.signed_by(&key, &files.authority).unwrap();
+            files.write("authority.pem", &files.authority.pem());
+            files.write("some.pem", &certificate.pem());
+            files.write("some.key", &key.serialize_pem());
+            files
         }
 
         fn path(&self, name: &str) -> PathBuf {
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn tls_is_no_login_and_does_not_replace_one() {
-        let tls = Papers::new().tls();
+        let tls = CertificateFiles::new().tls();
         assert_eq!(format!("{tls:?}"), "Tls");
         assert!(!Access::default().tls(tls.clone()).is_login());
         let login = Access::login(Scheme::Digest, "bellwether", "hunter2").tls(tls);
@@ -224,9 +224,9 @@ mod tests {
     /// The server adds the name of the client's certificate to each list.
     #[test]
     fn only_a_session_with_a_certificate_owns_entries_of_certificates() {
-        let papers = Papers::new();
-        let with = Access::default().tls(papers.read(Some(("some.pem", "some.key"))).unwrap());
-        let without = Access::default().tls(papers.tls());
+        let files = CertificateFiles::new();
+        let with = Access::default().tls(files.read(Some(("some.pem", "some.key"))).unwrap());
+        let without = Access::default().tls(files.tls());
         let may = |access: &Access, scheme| access.may_be_certificate(&AuthId::new(scheme, "CN=client"));
         assert!(may(&with, "x509") && !may(&with, "digest"));
         assert!(!may(&without, "x509") && !may(&without, "digest") && !may(&Access::default(), "x509"));
@@ -234,8 +234,8 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_used_is_named_with_its_purpose() {
-        let papers = Papers::new();
-        let refused = |certificate, key| papers.read(Some((certificate, key))).unwrap_err().to_string();
+        let files = CertificateFiles::new();
+        let refused = |certificate, key| files.read(Some((certificate, key))).unwrap_err().to_string();
         assert!(refused("absent.pem", "some.key").starts_with("cannot read a client certificate from "));
         assert!(refused("some.pem", "absent.key").starts_with("cannot read a private key from "));
         let said = refused("some.key", "some.key");
@@ -243,15 +243,15 @@ mod tests {
             said.starts_with("cannot read a client certificate") && said.ends_with("none in PEM format"),
             "{said}"
         );
-        let other = Papers::new();
-        fs::copy(other.path("some.key"), papers.path("other.key")).unwrap();
+        let other = CertificateFiles::new();
+        fs::copy(other.path("some.key"), files.path("other.key")).unwrap();
         let said = refused("some.pem", "other.key");
         assert!(said.contains("cannot be used"), "{said}");
     }
 
     #[test]
     fn a_server_whose_name_no_certificate_can_have_is_refused_before_a_connection() {
-        let access = Access::default().tls(Papers::new().tls());
+        let access = Access::default().tls(CertificateFiles::new().tls());
         let refused = "no_such..name:2181: no certificate can have this name".to_owned();
         assert_eq!(access.unnameable("no_such..name:2181"), Some(refused));
         for server in ["127.0.0.1:2181", "[::1]:2181", "zookeeper.example:2181"] {
@@ -262,12 +262,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_handshake_fails_with_its_reason_unless_the_authority_is_trusted() {
-        let (papers, stranger) = (Papers::new(), Papers::new());
+        let (files, stranger) = (CertificateFiles::new(), CertificateFiles::new());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let server = listener.local_addr().unwrap().to_string();
-        for (trusted, access) in [(true, papers.tls()), (false, stranger.tls())] {
+        for (trusted, access) in [(true, files.tls()), (false, stranger.tls())] {
             let access = Access::default().tls(access);
-            let acceptor = papers.acceptor();
+            let acceptor = files.acceptor();
             let accept = async { acceptor.accept(listener.accept().await.unwrap().0).await };
             let complain = async {
                 let stream = TcpStream::connect(&server).await.unwrap();

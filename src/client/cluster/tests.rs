@@ -4,7 +4,7 @@ use bellwether_core::change::Noted;
 use bellwether_core::job::Payload;
 use bellwether_core::machine::assigner::SHUNNED;
 use bellwether_core::time::WallMillis;
-use bellwether_zk::Tally;
+use bellwether_zk::WrappingCount;
 use uuid::Uuid;
 
 use super::*;
@@ -20,7 +20,7 @@ fn tag(name: &str) -> Tag {
 
 fn registered(number: u128, assigned: usize, info: Registration) -> Registered {
     let id = worker_id(number);
-    Registered { id, info: Ok(info), assigned, ended: Tally::default(), shunned_until: None }
+    Registered { id, info: Ok(info), assigned, ended: WrappingCount::default(), shunned_until: None }
 }
 
 fn cluster(workers: Vec<Registered>) -> Cluster {
@@ -149,7 +149,7 @@ fn node(version: i32, written: i64) -> Node {
         written,
         modified: BEGINNING,
         children: 0,
-        children_ever: Tally::default(),
+        children_ever: WrappingCount::default(),
     }
 }
 
@@ -220,7 +220,10 @@ fn workers_are_listed_with_their_jobs() {
     );
     let views = world.run(client.workers()).unwrap();
     let [view] = &views[..] else { panic!("{views:?}") };
-    assert_eq!((view.id, view.assigned, view.ended, view.shunned_until), (worker, 1, Tally::of(1), None));
+    assert_eq!(
+        (view.id, view.assigned, view.ended, view.shunned_until),
+        (worker, 1, WrappingCount::of(1), None)
+    );
     let info = view.info.as_ref().unwrap();
     assert_eq!((info.slots, &info.tags[..], info.draining), (3, &[tag("eu")][..], false));
     // The leader takes an attempt from it.

@@ -40,21 +40,21 @@ fn stored_jobs_are_estimated_from_the_names_of_segments() {
     let world = World::new();
     let client = world.client();
     let counts = || world.run(client.snapshot(SnapshotOptions::default())).unwrap();
-    assert_eq!(counts().churn.jobs_per_record, 1.0, "nothing is stored");
+    assert_eq!(counts().record_totals.jobs_per_record, 1.0, "nothing is stored");
     for n in 0..10 {
         world.pack(n, 51);
     }
     let packed = counts();
-    assert_eq!((packed.depths.stored, packed.churn.jobs_per_record), (510, 51.0));
+    assert_eq!((packed.depths.stored, packed.record_totals.jobs_per_record), (510, 51.0));
     world.tree().put(&path::record(&id("alone")), *b"");
     let mixed = counts();
-    assert_eq!((mixed.depths.stored, mixed.churn.created), (511, Tally::of(11)));
+    assert_eq!((mixed.depths.stored, mixed.record_totals.created), (511, WrappingCount::of(11)));
     let segment = SegmentId::new(Uuid::from_u128(1), 4, 100).unwrap();
     world.tree().put(&path::record(&MemberId { segment, number: 0 }.job()), *b"");
     let extracted = counts();
     assert_eq!(
-        (extracted.depths.stored, extracted.churn.created),
-        (511, Tally::of(12)),
+        (extracted.depths.stored, extracted.record_totals.created),
+        (511, WrappingCount::of(12)),
         "a member is counted in its segment"
     );
 }
@@ -66,5 +66,5 @@ fn a_member_whose_segment_is_not_stored_is_one_job() {
     let segment = SegmentId::new(Uuid::from_u128(1), 4, 100).unwrap();
     world.tree().put(&path::record(&MemberId { segment, number: 0 }.job()), *b"");
     let counts = world.run(client.snapshot(SnapshotOptions::default())).unwrap();
-    assert_eq!((counts.depths.stored, counts.churn.jobs_per_record), (1, 1.0));
+    assert_eq!((counts.depths.stored, counts.record_totals.jobs_per_record), (1, 1.0));
 }

@@ -6,7 +6,7 @@ use bellwether_core::job::JobRecord;
 use bellwether_core::name::JobId;
 use bellwether_core::outcome::{Reason, Rejection};
 use bellwether_core::path::{self, Bucket, SubBucket};
-use bellwether_core::port::{ChangeKind, Node, Tally};
+use bellwether_core::port::{ChangeKind, Node, WrappingCount};
 use bellwether_core::ready::{ReadyEntry, Shard};
 use bellwether_core::time::WallMillis;
 use bellwether_core::txn::Op;
@@ -181,7 +181,7 @@ impl Tree {
         if path != "/" {
             let parent = self.nodes.get_mut(parent(path)).unwrap_or_else(|| panic!("{path} has a parent"));
             parent.children += 1;
-            parent.children_ever = parent.children_ever.plus(Tally::of(1));
+            parent.children_ever = parent.children_ever.plus(WrappingCount::of(1));
         }
         let node = Node {
             data,
@@ -191,7 +191,7 @@ impl Tree {
             written: self.zxid,
             modified: self.now,
             children: 0,
-            children_ever: Tally::default(),
+            children_ever: WrappingCount::default(),
         };
         self.nodes.insert(path.to_owned(), node);
         self.changes.push((path.to_owned(), ChangeKind::Created));

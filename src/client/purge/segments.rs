@@ -64,13 +64,13 @@ impl Client {
             sent.iter().filter(|(id, _)| read.gone.contains(*id)).for_each(|(_, jobs)| done.note(*jobs));
             let mut found = Vec::new();
             for (id, chunks, nodes) in read.finished {
-                let Some(is_young) = matches(purge, &nodes, now) else { continue };
+                let Some(is_too_recent) = matches(purge, &nodes, now) else { continue };
                 let extracted = chunks.members(ChunkEnd::Extracted);
                 let jobs = chunks.members(ChunkEnd::Succeeded).without(extracted).len() as usize;
-                if !is_young {
+                if !is_too_recent {
                     found.push(Match { id, chunks, jobs });
                 } else if is_first {
-                    done.young += jobs as u64;
+                    done.too_recent += jobs as u64;
                 }
             }
             is_first = false;
@@ -160,8 +160,8 @@ fn matches(purge: &Purge, nodes: &[Option<Node>], now: WallMillis) -> Option<boo
     let kind = wire::decode::<Segment>(segment).ok()?.head.kind;
     let ended = ends.iter().map(|(at, modified)| retention::ended(*at, *modified, now)).max()?;
     let modified = ends.iter().map(|(_, modified)| *modified).max()?;
-    let is_young = now.since(modified) < MIN_RETENTION;
-    Selection::Of(purge).lets(Ended::Succeeded, &kind, now.since(ended)).then_some(is_young)
+    let is_too_recent = now.since(modified) < MIN_RETENTION;
+    Selection::Of(purge).lets(Ended::Succeeded, &kind, now.since(ended)).then_some(is_too_recent)
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ fn ended(at: u64, modified: u64) -> Node {
         written: 1,
         modified: WallMillis(modified),
         children: 0,
-        children_ever: bellwether_zk::Tally::default(),
+        children_ever: bellwether_zk::WrappingCount::default(),
     }
 }
 
@@ -136,7 +136,7 @@ fn a_purge_removes_the_selected_records_and_reports_its_progress() {
     let purge = Purge::of(Ended::Cancelled);
     let mut seen = Vec::new();
     let would = world.run(client.would_purge(&purge, |done| seen.push(done))).unwrap();
-    let expected = Purged { buckets: Purged::BUCKETS, matched: 2, removed: 0, young: 1 };
+    let expected = Purged { buckets: Purged::BUCKETS, matched: 2, removed: 0, too_recent: 1 };
     assert_eq!((would, *seen.last().unwrap()), (expected, expected));
     assert_eq!(
         seen.iter().filter(|done| done.buckets > 0).map(|done| done.buckets).min(),
@@ -145,7 +145,7 @@ fn a_purge_removes_the_selected_records_and_reports_its_progress() {
     assert!(exists(&world, "a"));
 
     let dead = world.run(client.purge(&Purge::of(Ended::Dead), |_| {})).unwrap();
-    assert_eq!((dead.matched, dead.removed, dead.young), (0, 0, 0));
+    assert_eq!((dead.matched, dead.removed, dead.too_recent), (0, 0, 0));
     let purged = world.run(client.purge(&purge, |_| {})).unwrap();
     assert_eq!(purged, Purged { removed: 2, ..expected });
     assert_eq!(["a", "b", "c", "open"].map(|name| exists(&world, name)), [false, false, true, true]);
@@ -223,7 +223,11 @@ fn records_that_others_removed_do_not_count() {
         Answer::Serve
     });
     let purged = world.run(client.purge_jobs(&[id("a"), id("b"), id("young")], |_| {})).unwrap();
-    assert_eq!((purged.matched, purged.removed, purged.young), (1, 1, 1), "a young record counts once");
+    assert_eq!(
+        (purged.matched, purged.removed, purged.too_recent),
+        (1, 1, 1),
+        "a record that is too recent counts once"
+    );
 }
 
 #[test]

@@ -28,12 +28,12 @@ use bellwether_zk::ReadResult;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
-pub use sample::{Estimate, OldestQueued, SAMPLE_SIZE, Shares};
+pub use sample::{Estimate, KindSample, OldestQueued, SAMPLE_SIZE};
 
 use super::Client;
 use super::clocks::{WrongClock, wrong_clocks};
 use super::cluster::{LeaderView, WorkerView, count_assigned, jobs_in, leader, workers};
-use super::depths::{Churn, Depths, counts};
+use super::depths::{Depths, RecordTotals, counts};
 use super::error::Error;
 use super::kinds::{KindView, pauses, served};
 use super::runtime::Zk;
@@ -100,13 +100,13 @@ pub struct Snapshot {
     /// Jobs of lost workers that the leader has yet to recover, of at most a hundred such workers.
     pub orphaned: usize,
     /// Records that were created and removed. Compare it with another snapshot.
-    pub churn: Churn,
+    pub record_totals: RecordTotals,
     /// The kinds of the jobs that wait for a worker, if requested.
-    pub queued: Shares,
+    pub queued: KindSample,
     /// The sampled job that has waited longest for a worker, if requested; `None` if no job waits.
     pub oldest_queued: Option<OldestQueued>,
     /// The kinds of the jobs on live workers, if requested.
-    pub running: Shares,
+    pub running: KindSample,
     /// The processes whose wall clock is wrong, by host.
     pub wrong_clocks: Vec<WrongClock>,
 }
@@ -156,13 +156,13 @@ async fn snapshot(zk: Zk, options: SnapshotOptions, at: WallMillis) -> ReadResul
     let queued = async {
         match options.sample {
             Some(_) => sample::queued(&zk, &counts.queued).await,
-            None => Ok((Shares::unsampled(counts.depths.queued), None)),
+            None => Ok((KindSample::unsampled(counts.depths.queued), None)),
         }
     };
     let running = async {
         match options.sample.filter(|_| !options.waiting_only) {
             Some(turn) => sample::running(&zk, &workers, turn).await,
-            None => Ok(Shares::unsampled(workers.iter().map(|w| w.assigned).sum())),
+            None => Ok(KindSample::unsampled(workers.iter().map(|w| w.assigned).sum())),
         }
     };
     let ((queued, oldest_queued), running) = futures::try_join!(queued, running)?;
@@ -174,7 +174,7 @@ async fn snapshot(zk: Zk, options: SnapshotOptions, at: WallMillis) -> ReadResul
         depths: counts.depths,
         further_minutes: counts.further_minutes,
         orphaned: orphaned.into_iter().sum(),
-        churn: counts.churn,
+        record_totals: counts.record_totals,
         queued,
         oldest_queued,
         running,

@@ -40,7 +40,7 @@ const STRIDE: usize = 37;
 /// The kinds in a sample of jobs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub struct Shares {
+pub struct KindSample {
     /// How many sampled jobs have each kind. All members of a sampled segment are sampled.
     pub seen: BTreeMap<Kind, usize>,
     /// How many jobs were sampled.
@@ -71,7 +71,7 @@ pub struct OldestQueued {
     pub exact: bool,
 }
 
-impl Shares {
+impl KindSample {
     pub(super) fn unsampled(all: usize) -> Self {
         Self { all, ..Self::default() }
     }
@@ -100,18 +100,18 @@ impl Shares {
 pub(super) async fn queued(
     zk: &Zk,
     counts: &[(ClassName, Slot, usize)],
-) -> ReadResult<(Shares, Option<OldestQueued>)> {
-    let mut shares = Shares::default();
+) -> ReadResult<(KindSample, Option<OldestQueued>)> {
+    let mut kinds = KindSample::default();
     let mut filled = counts.iter().filter(|(_, _, size)| *size > 0).collect::<Vec<_>>();
     for (class, _, size) in &filled {
-        shares.all += size;
-        shares.sampled += size;
-        *shares.seen.entry(class.kind()).or_default() += size;
+        kinds.all += size;
+        kinds.sampled += size;
+        *kinds.seen.entry(class.kind()).or_default() += size;
     }
     filled.sort_unstable_by_key(|(_, slot, _)| *slot);
     let first = enough(filled.into_iter().take(MAX_READ_BATCH), |(_, _, size)| *size, SAMPLE_SIZE);
     if first.is_empty() {
-        return Ok((shares, None));
+        return Ok((kinds, None));
     }
     let lists =
         zk.children_many(first.iter().map(|(class, slot, _)| path::ready_slot(class, *slot)).collect());
@@ -128,23 +128,23 @@ pub(super) async fn queued(
             }
         }
     }
-    let exact = seen >= shares.all;
+    let exact = seen >= kinds.all;
     // The members of a segment have waited for the same time.
     let first = |id| SegmentId::of_job(&id).map_or(id, |segment| MemberId { segment, number: 0 }.job());
     let oldest = oldest.map(|(since, id)| (since, first(id)));
     let oldest = oldest.map(|(since, id)| OldestQueued { id, since: since.into(), exact });
-    Ok((shares, oldest))
+    Ok((kinds, oldest))
 }
 
 /// Samples the jobs on live workers. An assignment does not contain the kind, so the records are read.
-pub(super) async fn running(zk: &Zk, workers: &[Registered], turn: usize) -> ReadResult<Shares> {
+pub(super) async fn running(zk: &Zk, workers: &[Registered], turn: usize) -> ReadResult<KindSample> {
     let first = turn.wrapping_mul(STRIDE) % workers.len().max(1);
     let busy = workers.iter().cycle().skip(first).take(workers.len()).filter(|worker| worker.assigned > 0);
     let inboxes =
         enough(busy, |worker| worker.assigned, NAMES).into_iter().map(|worker| path::inbox(worker.id));
     let ids = names(zk, inboxes).await?;
     let few = ids.iter().step_by(ids.len().div_ceil(SAMPLE_SIZE).max(1)).collect::<Vec<_>>();
-    let mut shares = Shares::unsampled(workers.iter().map(|worker| worker.assigned).sum());
+    let mut kinds = KindSample::unsampled(workers.iter().map(|worker| worker.assigned).sum());
     let mut bytes = 0;
     for few in few.chunks(RECORDS) {
         // The path of a segment is that of the record of its id.
@@ -156,13 +156,13 @@ pub(super) async fn running(zk: &Zk, workers: &[Registered], turn: usize) -> Rea
                 Some(_) => wire::decode::<Segment>(&node.data).ok().map(|segment| segment.head.kind),
                 None => wire::decode::<JobRecord>(&node.data).ok().map(|record| record.kind),
             };
-            shares.count(kind, jobs_of(id));
+            kinds.count(kind, jobs_of(id));
         }
         if bytes >= ENOUGH {
             break;
         }
     }
-    Ok(shares)
+    Ok(kinds)
 }
 
 /// Returns the first parents that together have at least `most` children. Each parent has at least one child.

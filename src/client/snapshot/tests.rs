@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bellwether_core::segment::Members;
-use bellwether_zk::Tally;
+use bellwether_zk::WrappingCount;
 
 use super::*;
 use crate::client::in_memory::{World, id, kind, member};
@@ -53,7 +53,7 @@ fn only_waiting_jobs_are_sampled_on_request() {
     assert_eq!((waiting.queued.sampled, waiting.running.sampled, waiting.running.all), (3, 0, 1));
     let none = shot(SnapshotOptions::default());
     assert_eq!((none.queued.sampled, none.running.sampled, none.oldest_queued), (0, 0, None));
-    assert_eq!(none.churn.created.since(Tally::default()), Some(4));
+    assert_eq!(none.record_totals.created.since(WrappingCount::default()), Some(4));
 }
 
 #[test]

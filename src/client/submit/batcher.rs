@@ -31,9 +31,9 @@ use tokio::sync::mpsc;
 
 use super::super::session::Session;
 use super::Submission;
+use super::capacity::Capacity;
 use super::load::Load;
 use super::packed::Packed;
-use super::room::Room;
 use super::round::round;
 
 /// Jobs in one multi: beyond 50 to 100 a larger multi is not faster, and more jobs are in doubt if its reply is lost.
@@ -60,7 +60,7 @@ pub(in crate::client) fn start(session: Session) -> Inbox {
 }
 
 async fn run(session: Session, mut submissions: mpsc::UnboundedReceiver<Submission>) {
-    let room = Arc::new(Room::default());
+    let capacity = Arc::new(Capacity::default());
     let mut pending = Pending::default();
     let mut in_flight = FuturesUnordered::new();
     let mut open = true;
@@ -71,7 +71,7 @@ async fn run(session: Session, mut submissions: mpsc::UnboundedReceiver<Submissi
         let idle = in_flight.is_empty() && !pending.is_empty();
         if idle || (pending.fills_a_round() && in_flight.len() < WINDOW) {
             let (load, lanes) = pending.take();
-            let round = round(session.clone(), Arc::clone(&room), load);
+            let round = round(session.clone(), Arc::clone(&capacity), load);
             in_flight.push(async move { (round.await, lanes) });
             continue;
         }

@@ -26,6 +26,7 @@
 //! bytes; if only they differ, the caller decodes them and compares the plain ones ([`encoding`]).
 
 mod batcher;
+mod capacity;
 mod encoding;
 mod load;
 mod members;
@@ -34,7 +35,6 @@ mod occupancy;
 mod packed;
 mod packing;
 mod parts;
-mod room;
 mod round;
 mod send_gate;
 mod submission;

@@ -21,10 +21,10 @@ use super::super::group::Entrant;
 use super::super::runtime::Zk;
 use super::super::session::Session;
 use super::Submission;
+use super::capacity::Capacity;
 use super::load::{Item, Load};
 use super::members;
 use super::packed::Packed;
-use super::room::Room;
 use super::send_gate::SentAs;
 use bellwether_core::job::identity::{self, Accepted, Comparison};
 
@@ -33,13 +33,13 @@ use bellwether_core::job::identity::{self, Accepted, Comparison};
 const MAX_UNEXPLAINED: u32 = 5;
 
 /// Sends these jobs and answers those that are decided. Returns what to send again.
-pub(super) async fn round(session: Session, room: Arc<Room>, load: Load) -> Load {
+pub(super) async fn round(session: Session, capacity: Arc<Capacity>, load: Load) -> Load {
     let zk = match session.usable().await {
         Ok(zk) => zk,
         Err(reason) => return end(load, &reason),
     };
-    let load = load.packed(&session, &room.parts);
-    match room.refresh(&session, &zk, &load).await {
+    let load = load.packed(&session, &capacity.parts);
+    match capacity.refresh(&session, &zk, &load).await {
         Ok(()) => {}
         Err(ReadError::Disconnected) => return load.again(),
         Err(ReadError::Refused(reason)) => return refuse_all(load, &reason),
@@ -48,7 +48,7 @@ pub(super) async fn round(session: Session, room: Arc<Room>, load: Load) -> Load
         Ok(jobs) => Load { jobs, ..load },
         Err(jobs) => return Load { jobs, ..load }.again(),
     };
-    let (batch, mut left, unwelcome) = gather(&session, &room, load);
+    let (batch, mut left, unwelcome) = gather(&session, &capacity, load);
     left.jobs.append(&mut members::look_up(&zk, unwelcome).await);
     if batch.is_empty() {
         return left.again();
@@ -74,9 +74,13 @@ pub(super) async fn round(session: Session, room: Arc<Room>, load: Load) -> Load
 /// a job in its lane.
 ///
 /// Members that their groups do not accept are returned separately: they may exist already.
-fn gather(session: &Session, room: &Room, load: Load) -> (Batch<Item>, Load, Vec<(Submission, GroupError)>) {
+fn gather(
+    session: &Session,
+    capacity: &Capacity,
+    load: Load,
+) -> (Batch<Item>, Load, Vec<(Submission, GroupError)>) {
     let (mut batch, mut left, mut unwelcome) = (Batch::new(Vec::new()), Load::default(), Vec::new());
-    gather_segments(session, room, load.segments, &mut batch, &mut left);
+    gather_segments(session, capacity, load.segments, &mut batch, &mut left);
     let mut ids = HashSet::new();
     let mut blocked = BTreeSet::new();
     for mut job in load.jobs {
@@ -99,14 +103,14 @@ fn gather(session: &Session, room: &Room, load: Load) -> (Batch<Item>, Load, Vec
             }
         };
         // If a first copy may still be applied, the job cannot be reported as not sent.
-        if let Err(full) = room.take(&job)
+        if let Err(full) = capacity.take(&job)
             && !job.maybe
         {
             job.settle(Err(full));
             continue;
         }
         if job.reopens.is_none() {
-            job.record.part = room.parts.choose(&job.record.entry(0));
+            job.record.part = capacity.parts.choose(&job.record.entry(0));
         }
         let index = u32::try_from(batch.len()).expect("a multi has few operations");
         let mut ops = match job.reopens {
@@ -131,7 +135,7 @@ fn gather(session: &Session, room: &Room, load: Load) -> (Batch<Item>, Load, Vec
 
 fn gather_segments(
     session: &Session,
-    room: &Room,
+    capacity: &Capacity,
     segments: Vec<Packed>,
     batch: &mut Batch<Item>,
     left: &mut Load,
@@ -142,7 +146,7 @@ fn gather_segments(
         if !segment.is_waited_for() {
             continue;
         }
-        if let Err(entries) = room.take_segment(&segment)
+        if let Err(entries) = capacity.take_segment(&segment)
             && !segment.may_be_applied()
         {
             segment.refuse(|id| SubmitError::Overloaded { id, entries });
@@ -153,7 +157,7 @@ fn gather_segments(
             Ok(segment) => segment,
             // Some callers have given up. The others do not wait for another round, in which it may happen again.
             Err(jobs) if jobs.len() >= usize::from(MIN_PACKED) => {
-                segments.push_front(Packed::of(session, &room.parts, jobs));
+                segments.push_front(Packed::of(session, &capacity.parts, jobs));
                 continue;
             }
             Err(mut jobs) => {

@@ -81,7 +81,7 @@ pub(super) const EXHAUSTIVE: [(&[&str], &str); 7] = [
     (
         &[
             "bellwether_host::testing::probe::Fault",
-            "bellwether_host::testing::probe::Struck",
+            "bellwether_host::testing::probe::InjectedFault",
             "bellwether_host::testing::roster::Entry",
         ],
         "the faults that a test injects, and the table of the actors",

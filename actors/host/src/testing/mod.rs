@@ -22,7 +22,7 @@ mod roster;
 mod watched;
 
 pub use kind::{Kind, Kinds};
-pub use probe::{Fault, Planned, Probe, Struck};
+pub use probe::{Fault, InjectedFault, Planned, Probe};
 pub use roster::{Entry, roster};
 pub use watched::Probed;
 

@@ -23,16 +23,16 @@ pub enum Fault {
 
 /// A planned fault. Dropping this handle does not cancel the fault.
 #[derive(Debug, Clone)]
-pub struct Planned(watch::Receiver<Option<Struck>>);
+pub struct Planned(watch::Receiver<Option<InjectedFault>>);
 
 impl Planned {
     /// Waits until the fault was injected.
     ///
     /// # Panics
     /// If the probe was dropped, so the fault can no longer be injected.
-    pub async fn struck(&self) -> Struck {
-        let mut struck = self.0.clone();
-        let seen = struck.wait_for(Option::is_some).await.expect("the probe of a planned fault exists");
+    pub async fn injected(&self) -> InjectedFault {
+        let mut injected = self.0.clone();
+        let seen = injected.wait_for(Option::is_some).await.expect("the probe of a planned fault exists");
         seen.clone().expect("wait_for returned a value")
     }
 
@@ -45,7 +45,7 @@ impl Planned {
 
 /// Where a planned fault was injected.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Struck {
+pub struct InjectedFault {
     /// The label of the scope, which identifies the node.
     pub scope: String,
     /// The number of actors of each name that the scope had started by then.
@@ -78,7 +78,7 @@ struct Plan {
     /// The number of matching messages to skip.
     spared: usize,
     fault: Fault,
-    struck: watch::Sender<Option<Struck>>,
+    injected: watch::Sender<Option<InjectedFault>>,
 }
 
 impl Probe {
@@ -101,8 +101,8 @@ impl Probe {
 
     /// Plans a fault for the next message of this kind to this actor, after `spared` such messages were skipped.
     pub fn plan(&self, actor: &'static str, kind: Kind, spared: usize, fault: Fault) -> Planned {
-        let (struck, planned) = watch::channel(None);
-        self.log().plans.push(Plan { actor, kind, spared, fault, struck });
+        let (injected, planned) = watch::channel(None);
+        self.log().plans.push(Plan { actor, kind, spared, fault, injected });
         Planned(planned)
     }
 
@@ -200,8 +200,9 @@ impl Life {
             plan.spared -= 1;
             return None;
         }
-        let Plan { fault, struck, .. } = log.plans.remove(at);
-        struck.send_replace(Some(Struck { scope: label.clone(), started: counts(&log.started, label) }));
+        let Plan { fault, injected, .. } = log.plans.remove(at);
+        injected
+            .send_replace(Some(InjectedFault { scope: label.clone(), started: counts(&log.started, label) }));
         Some(fault)
     }
 }

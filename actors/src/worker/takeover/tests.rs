@@ -106,7 +106,7 @@ impl State {
             written: 1,
             modified: WallMillis(0),
             children: 0,
-            children_ever: bellwether_core::port::Tally::default(),
+            children_ever: bellwether_core::port::WrappingCount::default(),
         })
     }
 }

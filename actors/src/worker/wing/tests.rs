@@ -4,7 +4,7 @@ use std::time::Duration;
 use bellwether_core::change::{Author, Change, ChangeKind};
 use bellwether_core::failover::Failover;
 use bellwether_core::name::NodeId;
-use bellwether_core::port::Tally;
+use bellwether_core::port::WrappingCount;
 use bellwether_core::takeover::Owner;
 use bellwether_core::wire;
 
@@ -183,7 +183,7 @@ fn set(session: i64, version: i32, settings: WorkerSettings) -> Node {
         written: 1,
         modified: WallMillis(0),
         children: 0,
-        children_ever: Tally::default(),
+        children_ever: WrappingCount::default(),
     }
 }
 

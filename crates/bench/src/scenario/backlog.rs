@@ -9,7 +9,7 @@ use futures::stream::{FuturesUnordered, TryStreamExt};
 use uuid::Uuid;
 
 use super::super::load::Counts;
-use super::rig::Rig;
+use super::setup::Setup;
 use super::{Part, Progress, ScenarioConfig};
 use crate::cluster::ranked;
 use crate::count;
@@ -59,38 +59,38 @@ async fn part(
     counts: &Counts,
     progress: &mut impl FnMut(Progress),
 ) -> Result<Part, String> {
-    let mut rig = Rig::set(config, run, name, counts).await?;
-    rig.fill(waiting, ranked, progress).await?;
-    rig.known(waiting).await?;
-    rig.work(config).await?;
+    let mut setup = Setup::set(config, run, name, counts).await?;
+    setup.fill(waiting, ranked, progress).await?;
+    setup.known(waiting).await?;
+    setup.work(config).await?;
     let slots = config.workers * config.slots as usize;
     let mut submitted = waiting;
     let mut clock = None;
     let mut under_way = FuturesUnordered::new();
     loop {
-        let runs = rig.runs();
+        let runs = setup.runs();
         match &clock {
-            None if runs >= WARM => clock = Some(rig.start().await?),
+            None if runs >= WARM => clock = Some(setup.start().await?),
             Some(_) if runs >= WARM + MEASURED => break,
             None | Some(_) => {}
         }
         while submitted < runs + waiting + slots && under_way.len() < AT_ONCE {
             let jobs = (submitted..submitted + STEP).map(ranked).collect();
-            under_way.push(rig.submit(jobs));
+            under_way.push(setup.submit(jobs));
             submitted += STEP;
         }
         if under_way.is_empty() {
-            rig.ran(runs + 1).await?;
+            setup.ran(runs + 1).await?;
         } else {
             under_way.try_next().await?;
         }
         progress(Progress { what: format!("{waiting} waiting"), of: WARM + MEASURED, done: runs });
     }
     let clock = clock.ok_or("it was over before it began")?;
-    let mut measured = rig.stop(format!("{waiting} waiting"), &clock).await?;
+    let mut measured = setup.stop(format!("{waiting} waiting"), &clock).await?;
     while under_way.try_next().await?.is_some() {}
     drop(under_way);
-    measured.takeover = Some(rig.take_over().await?);
-    rig.take_down().await;
+    measured.takeover = Some(setup.take_over().await?);
+    setup.take_down().await;
     Ok(measured)
 }

@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use super::super::load::Counts;
-use super::rig::Rig;
+use super::setup::Setup;
 use super::{Part, Progress, ScenarioConfig};
 use crate::cluster::{KIND, job};
 use bellwether::client::Group;
@@ -15,19 +15,19 @@ pub(super) async fn measure(
     counts: &Counts,
     progress: &mut impl FnMut(Progress),
 ) -> Result<(Vec<Part>, Option<f64>), String> {
-    let mut rig = Rig::set(config, run, "group", counts).await?;
-    rig.work(config).await?;
+    let mut setup = Setup::set(config, run, "group", counts).await?;
+    setup.work(config).await?;
     let total = u32::try_from(config.size).map_err(|error| chain(&error))?;
     let group = Group::new(KIND, "bench").total(total);
-    let group = rig.client.group(group).await.map_err(|error| chain(&error))?;
-    let clock = rig.start().await?;
+    let group = setup.client.group(group).await.map_err(|error| chain(&error))?;
+    let clock = setup.start().await?;
     let submitted =
         async { group.submit_all((0..config.size).map(job)).await.map_err(|error| chain(&error)) };
     // The members, and then the join.
     let ran = async {
-        while rig.runs() <= config.size {
-            rig.ran(rig.runs() + 1).await?;
-            progress(Progress { what: "members".into(), of: config.size, done: rig.runs() });
+        while setup.runs() <= config.size {
+            setup.ran(setup.runs() + 1).await?;
+            progress(Progress { what: "members".into(), of: config.size, done: setup.runs() });
         }
         Ok::<(), String>(())
     };
@@ -35,8 +35,8 @@ pub(super) async fn measure(
     submitted?;
     ran?;
     let name = format!("a group of {} and its join", config.size);
-    let mut measured = rig.stop(name, &clock).await?;
-    measured.leader_bytes = rig.leader_bytes()?;
-    rig.take_down().await;
+    let mut measured = setup.stop(name, &clock).await?;
+    measured.leader_bytes = setup.leader_bytes()?;
+    setup.take_down().await;
     Ok((vec![measured], None))
 }

@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use super::super::load::Counts;
-use super::rig::Rig;
+use super::setup::Setup;
 use super::{Part, Progress, ScenarioConfig};
 use crate::cluster::job;
 
@@ -16,19 +16,19 @@ pub(super) async fn measure(
     counts: &Counts,
     progress: &mut impl FnMut(Progress),
 ) -> Result<(Vec<Part>, Option<f64>), String> {
-    let mut rig = Rig::set(config, run, "lanes", counts).await?;
+    let mut setup = Setup::set(config, run, "lanes", counts).await?;
     let jobs = EACH * config.size;
     let laned = |n: usize| job(n).lane(format!("lane-{}", n % config.size));
-    rig.fill(jobs, laned, progress).await?;
+    setup.fill(jobs, laned, progress).await?;
     // The leader knows only the first job of each lane.
-    rig.known(config.size).await?;
-    let clock = rig.start().await?;
-    rig.work(config).await?;
-    while rig.runs() < jobs {
-        rig.ran(rig.runs() + 1).await?;
-        progress(Progress { what: "jobs of lanes".into(), of: jobs, done: rig.runs() });
+    setup.known(config.size).await?;
+    let clock = setup.start().await?;
+    setup.work(config).await?;
+    while setup.runs() < jobs {
+        setup.ran(setup.runs() + 1).await?;
+        progress(Progress { what: "jobs of lanes".into(), of: jobs, done: setup.runs() });
     }
-    let measured = rig.stop(format!("{} lanes, {EACH} jobs each", config.size), &clock).await?;
-    rig.take_down().await;
+    let measured = setup.stop(format!("{} lanes, {EACH} jobs each", config.size), &clock).await?;
+    setup.take_down().await;
     Ok((vec![measured], None))
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use uuid::Uuid;
 
 use super::super::load::Counts;
-use super::rig::Rig;
+use super::setup::Setup;
 use super::{Part, Progress, ScenarioConfig};
 use crate::cluster::job;
 
@@ -25,36 +25,36 @@ pub(super) async fn measure(
     counts: &Counts,
     progress: &mut impl FnMut(Progress),
 ) -> Result<(Vec<Part>, Option<f64>), String> {
-    let mut rig = Rig::set(config, run, "later", counts).await?;
+    let mut setup = Setup::set(config, run, "later", counts).await?;
     let first = SystemTime::now() + AHEAD;
     let later = |n: usize| {
         let minute = u32::try_from(n % MINUTES).expect("less than MINUTES");
         job(n).run_at(first + Duration::from_secs(60) * minute)
     };
-    rig.fill(config.size, later, progress).await?;
-    rig.work(config).await?;
-    let mut parts = vec![beside(&rig, "the leader that saw them come", config.size, progress).await?];
-    rig.succeed().await?;
-    parts.push(beside(&rig, "the leader after it", 0, progress).await?);
-    rig.take_down().await;
+    setup.fill(config.size, later, progress).await?;
+    setup.work(config).await?;
+    let mut parts = vec![beside(&setup, "the leader that saw them come", config.size, progress).await?];
+    setup.succeed().await?;
+    parts.push(beside(&setup, "the leader after it", 0, progress).await?);
+    setup.take_down().await;
     Ok((parts, None))
 }
 
 /// Runs other jobs while the delayed jobs wait.
 async fn beside(
-    rig: &Rig<'_>,
+    setup: &Setup<'_>,
     leader: &str,
     from: usize,
     progress: &mut impl FnMut(Progress),
 ) -> Result<Part, String> {
-    let clock = rig.start().await?;
-    let before = rig.runs();
-    rig.fill(BESIDE, |n| job(from + n), progress).await?;
-    while rig.runs() < before + BESIDE {
-        rig.ran(rig.runs() + 1).await?;
-        progress(Progress { what: "other jobs".into(), of: BESIDE, done: rig.runs() - before });
+    let clock = setup.start().await?;
+    let before = setup.runs();
+    setup.fill(BESIDE, |n| job(from + n), progress).await?;
+    while setup.runs() < before + BESIDE {
+        setup.ran(setup.runs() + 1).await?;
+        progress(Progress { what: "other jobs".into(), of: BESIDE, done: setup.runs() - before });
     }
-    let mut measured = rig.stop(leader.into(), &clock).await?;
-    measured.leader_bytes = rig.leader_bytes()?;
+    let mut measured = setup.stop(leader.into(), &clock).await?;
+    measured.leader_bytes = setup.leader_bytes()?;
     Ok(measured)
 }

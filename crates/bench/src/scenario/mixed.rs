@@ -5,7 +5,7 @@ use bellwether::{Job, State};
 use uuid::Uuid;
 
 use super::super::load::Counts;
-use super::rig::Rig;
+use super::setup::Setup;
 use super::{PATIENCE, Part, Progress, ScenarioConfig};
 use crate::cluster::{FAIL, KIND, job};
 
@@ -97,40 +97,40 @@ pub(super) async fn measure(
     let mut parts = Vec::new();
     for load in Load::ALL {
         let name = format!("mixed-{}", parts.len());
-        let mut rig = Rig::set(config, run, &name, counts).await?;
+        let mut setup = Setup::set(config, run, &name, counts).await?;
         let kinds = (0..KINDS).map(kind).collect::<Vec<_>>();
         let kinds = kinds.iter().map(String::as_str).chain([KIND]).collect::<Vec<_>>();
-        rig.work_on(config, &kinds).await?;
+        setup.work_on(config, &kinds).await?;
         let jobs = load.jobs(config.size);
         // Other numbers than those that are measured, so that ids and lanes are new.
         let warm = jobs..jobs + WARM.min(jobs);
-        all(&rig, load, warm, &mut |_| {}).await?;
-        let clock = rig.start().await?;
+        all(&setup, load, warm, &mut |_| {}).await?;
+        let clock = setup.start().await?;
         let mut note = |done| progress(Progress { what: load.name().into(), of: jobs, done });
         if matches!(load, Load::Single) {
             for n in 0..jobs {
-                all(&rig, load, n..n + 1, &mut |_| {}).await?;
+                all(&setup, load, n..n + 1, &mut |_| {}).await?;
                 note(n + 1);
             }
         } else {
-            all(&rig, load, 0..jobs, &mut note).await?;
+            all(&setup, load, 0..jobs, &mut note).await?;
         }
-        parts.push(rig.stop(load.name().into(), &clock).await?);
-        rig.take_down().await;
+        parts.push(setup.stop(load.name().into(), &clock).await?);
+        setup.take_down().await;
     }
     Ok((parts, None))
 }
 
 /// Submits the jobs with these numbers and reads their results.
 async fn all(
-    rig: &Rig<'_>,
+    setup: &Setup<'_>,
     load: Load,
     numbers: std::ops::Range<usize>,
     progress: &mut impl FnMut(usize),
 ) -> Result<(), String> {
-    let submitted = rig.client.submit_many(numbers.clone().map(|n| load.job(n)), |_| {}).await;
+    let submitted = setup.client.submit_many(numbers.clone().map(|n| load.job(n)), |_| {}).await;
     let handles = submitted.into_iter().collect::<Result<Vec<_>, _>>().map_err(|error| chain(&error))?;
-    let ends = rig.client.wait_for_many(&handles, PATIENCE, progress).await;
+    let ends = setup.client.wait_for_many(&handles, PATIENCE, progress).await;
     for (n, end) in numbers.zip(ends) {
         let state = end.map_err(|error| chain(&error))?.state;
         let expected = if load.fails(n) { State::Dead } else { State::Succeeded };

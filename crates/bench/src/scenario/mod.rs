@@ -8,8 +8,8 @@ mod group;
 mod lanes;
 mod later;
 mod mixed;
-mod rig;
 mod schedules;
+mod setup;
 
 use std::time::Duration;
 

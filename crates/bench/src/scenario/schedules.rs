@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::super::count;
 use super::super::load::Counts;
-use super::rig::Rig;
+use super::setup::Setup;
 use super::{Part, Progress, ScenarioConfig};
 use crate::cluster::job;
 use bellwether::client::Schedule;
@@ -28,9 +28,9 @@ pub(super) async fn measure(
     counts: &Counts,
     progress: &mut impl FnMut(Progress),
 ) -> Result<(Vec<Part>, Option<f64>), String> {
-    let mut rig = Rig::set(config, run, "schedules", counts).await?;
-    rig.work(config).await?;
-    let schedules = rig.client.schedules();
+    let mut setup = Setup::set(config, run, "schedules", counts).await?;
+    setup.work(config).await?;
+    let schedules = setup.client.schedules();
     // The first ticks are after the last schedule is added.
     let begin = SystemTime::now() + Duration::from_secs(5 + config.size as u64 / 500);
     let made = (0..config.size).map(|n| {
@@ -47,16 +47,16 @@ pub(super) async fn measure(
         done += 1;
         progress(Progress { what: "making schedules".into(), of: config.size, done });
     }
-    let (before, jobs) = (rig.runs(), TICKS * config.size);
-    rig.ran(before + 1).await?;
-    let clock = rig.start().await?;
-    while rig.runs() < before + jobs {
-        rig.ran(rig.runs() + 1).await?;
-        progress(Progress { what: "ticks".into(), of: jobs, done: rig.runs() - before });
+    let (before, jobs) = (setup.runs(), TICKS * config.size);
+    setup.ran(before + 1).await?;
+    let clock = setup.start().await?;
+    while setup.runs() < before + jobs {
+        setup.ran(setup.runs() + 1).await?;
+        progress(Progress { what: "ticks".into(), of: jobs, done: setup.runs() - before });
     }
     let name = format!("{} schedules, a tick each {} s", config.size, EVERY.as_secs());
-    let measured = rig.stop(name, &clock).await?;
-    rig.take_down().await;
+    let measured = setup.stop(name, &clock).await?;
+    setup.take_down().await;
     // Below 1 the leader falls behind.
     let due = count(config.size) / EVERY.as_secs_f64();
     let ratio = measured.jobs_per_second / due;

@@ -52,7 +52,7 @@ pub(super) struct PurgeAnswer {
     /// Records that were removed.
     removed: u64,
     /// Matching records that are kept because their jobs ended within the last minute.
-    young: u64,
+    too_recent: u64,
     /// Whether all records were read. Otherwise the time limit was reached: repeat the request to continue.
     complete: bool,
 }
@@ -131,8 +131,8 @@ pub(super) async fn purge_jobs(
         Ok(done) => (done?, true),
         Err(_) => (*so_far.lock().unwrap_or_else(PoisonError::into_inner), false),
     };
-    let Purged { matched, removed, young, .. } = done;
-    let mut answer = Answer(PurgeAnswer { matched, removed, young, complete }).into_response();
+    let Purged { matched, removed, too_recent, .. } = done;
+    let mut answer = Answer(PurgeAnswer { matched, removed, too_recent, complete }).into_response();
     answer.extensions_mut().insert(AuditNote(format!("{removed} records removed, complete {complete}")));
     Ok(answer)
 }

@@ -127,11 +127,11 @@ async fn a_sweep_removes_the_objects_of_jobs_without_a_record() {
     };
     futures::stream::iter(left).map(put).buffer_unordered(8).try_collect::<Vec<()>>().await.unwrap();
     let swept = aged.sweep(&stage.client, MIN_AGE).await.unwrap();
-    assert_eq!((swept.removed, swept.in_use, swept.young, swept.foreign), (1_100, 2, 0, 0));
+    assert_eq!((swept.removed, swept.in_use, swept.too_recent, swept.foreign), (1_100, 2, 0, 0));
     let again = aged.sweep(&stage.client, MIN_AGE).await.unwrap();
     assert_eq!((again.removed, again.in_use), (0, 2));
     let young = OverflowCodec::new(Arc::new(store), "swept").unwrap();
-    assert_eq!(young.sweep(&stage.client, MIN_AGE).await.unwrap().young, 2);
+    assert_eq!(young.sweep(&stage.client, MIN_AGE).await.unwrap().too_recent, 2);
     stage.cluster.stop().await.unwrap();
 }
 

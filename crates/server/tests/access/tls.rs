@@ -24,9 +24,9 @@ const NETTY: [&str; 8] = [
 ];
 
 /// A directory with certificates.
-struct Papers(tempfile::TempDir);
+struct CertificateFiles(tempfile::TempDir);
 
-impl Papers {
+impl CertificateFiles {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -92,25 +92,25 @@ async fn refused(to: &str, access: Access) -> String {
 
 #[tokio::test]
 async fn only_a_server_of_a_trusted_authority_is_accepted_and_jobs_run_over_tls() {
-    let papers = Papers::new();
-    let authority = papers.authority("authority");
-    papers.authority("stranger");
-    papers.certificate("server", "127.0.0.1", &authority);
-    let (server, to) = papers.server("none");
-    let access = login().tls(papers.tls("authority.pem", None));
+    let files = CertificateFiles::new();
+    let authority = files.authority("authority");
+    files.authority("stranger");
+    files.certificate("server", "127.0.0.1", &authority);
+    let (server, to) = files.server("none");
+    let access = login().tls(files.tls("authority.pem", None));
     let node = node(&to, access.clone()).await;
     let client = Client::builder(&to).access(access.clone()).connect().await.unwrap();
     let job = client.submit(Job::new("double", &21)).await.unwrap();
     assert_eq!(job.wait(SOON).await.unwrap().state, State::Succeeded);
 
     // The shipped command has TLS without further features.
-    let (file, authority) = (password_file(papers.0.path()), papers.path("authority.pem"));
+    let (file, authority) = (password_file(files.0.path()), files.path("authority.pem"));
     let login_options = ["--zookeeper-user", USER, "--zookeeper-password-file", &file];
     let mut list = command(&["--zookeeper", &to, "job", "list"]);
     let (code, stdout, stderr) = ran(list.args(login_options).arg("--zookeeper-tls-ca").arg(authority));
     assert!(code == 0 && stdout.contains("succeeded"), "{code}: {stdout}{stderr}");
 
-    let said = refused(&to, login().tls(papers.tls("stranger.pem", None))).await;
+    let said = refused(&to, login().tls(files.tls("stranger.pem", None))).await;
     assert!(said.contains("no TLS: invalid peer certificate: UnknownIssuer"), "{said}");
     let elsewhere = to.replace("127.0.0.1", "localhost");
     let said = refused(&elsewhere, access.clone()).await;
@@ -132,36 +132,36 @@ async fn only_a_server_of_a_trusted_authority_is_accepted_and_jobs_run_over_tls(
 
 #[tokio::test]
 async fn a_server_that_requires_a_client_certificate_gets_it_and_refuses_others() {
-    let papers = Papers::new();
-    let authority = papers.authority("authority");
-    let stranger = papers.authority("stranger");
-    papers.certificate("server", "127.0.0.1", &authority);
-    papers.certificate("client", "bellwether.example", &authority);
-    papers.certificate("other", "bellwether.example", &stranger);
-    let (_server, to) = papers.server("need");
-    let access = login().tls(papers.tls("authority.pem", Some("client")));
+    let files = CertificateFiles::new();
+    let authority = files.authority("authority");
+    let stranger = files.authority("stranger");
+    files.certificate("server", "127.0.0.1", &authority);
+    files.certificate("client", "bellwether.example", &authority);
+    files.certificate("other", "bellwether.example", &stranger);
+    let (_server, to) = files.server("need");
+    let access = login().tls(files.tls("authority.pem", Some("client")));
     let client = Client::builder(&to).access(access.clone()).connect().await.unwrap();
     let node = node(&to, access).await;
     let job = client.submit(Job::new("double", &21)).await.unwrap();
     assert_eq!(job.wait(SOON).await.unwrap().state, State::Succeeded);
     for identity in [None, Some("other")] {
-        refused(&to, login().tls(papers.tls("authority.pem", identity))).await;
+        refused(&to, login().tls(files.tls("authority.pem", identity))).await;
     }
     node.stop().await;
 }
 
 #[test]
 fn an_invalid_file_is_reported_by_name_without_its_content() {
-    let papers = Papers::new();
-    let authority = papers.authority("authority");
-    papers.certificate("one", "a.example", &authority);
-    papers.certificate("two", "a.example", &authority);
-    let secret = papers.write("secret.pem", "hunter2\n");
-    let (one, key) = (papers.path("one.pem"), papers.path("two.key"));
-    let ca = papers.path("authority.pem");
+    let files = CertificateFiles::new();
+    let authority = files.authority("authority");
+    files.certificate("one", "a.example", &authority);
+    files.certificate("two", "a.example", &authority);
+    let secret = files.write("secret.pem", "hunter2\n");
+    let (one, key) = (files.path("one.pem"), files.path("two.key"));
+    let ca = files.path("authority.pem");
     for (tls, said) in [
         (Tls::read(&secret, None), "cannot read the certificates of authorities from"),
-        (Tls::read(&papers.path("absent"), None), "No such file"),
+        (Tls::read(&files.path("absent"), None), "No such file"),
         (Tls::read(&ca, Some((&secret, &key))), "cannot read a client certificate from"),
         (Tls::read(&ca, Some((&one, &secret))), "cannot read a private key from"),
         (Tls::read(&ca, Some((&one, &key))), "cannot be used: "),
@@ -171,6 +171,6 @@ fn an_invalid_file_is_reported_by_name_without_its_content() {
         assert!(texts[0].contains(said), "{texts:?}");
         assert!(!texts.iter().any(|text| text.contains("hunter2")), "{texts:?}");
     }
-    let access = format!("{:?}", login().tls(papers.tls("authority.pem", Some("one"))));
+    let access = format!("{:?}", login().tls(files.tls("authority.pem", Some("one"))));
     assert!(!access.contains("PRIVATE") && !access.contains(PASSWORD), "{access}");
 }

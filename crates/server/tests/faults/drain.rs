@@ -37,9 +37,9 @@ async fn a_stopped_worker_finishes_its_runs_and_others_take_the_rest() {
     assert_eq!(stopped.ended(SOON).await.code(), Some(0));
     let jobs = stage.over(&ids).await;
     assert!(jobs.iter().all(|job| job.state == State::Succeeded), "{jobs:?}");
-    let tally = stage.runs.explain(&jobs);
-    assert_eq!((tally.succeeded, tally.lost, tally.failed), (30, 0, 0), "{tally:?}");
-    assert_eq!(tally.runs, 30, "running jobs were not interrupted: {tally:?}");
+    let counts = stage.runs.explain(&jobs);
+    assert_eq!((counts.succeeded, counts.lost, counts.failed), (30, 0, 0), "{counts:?}");
+    assert_eq!(counts.runs, 30, "running jobs were not interrupted: {counts:?}");
     stage.settled(1).await;
 }
 
@@ -64,8 +64,8 @@ async fn a_worker_stopped_with_a_short_grace_period_hands_its_jobs_back_immediat
     stage.runs.release();
     let jobs = stage.over(&ids).await;
     assert!(jobs.iter().all(|job| job.state == State::Succeeded && job.attempt == 2), "{jobs:?}");
-    let tally = stage.runs.explain(&jobs);
-    assert_eq!((tally.released, tally.lost, tally.failed), (5, 0, 0), "{tally:?}");
+    let counts = stage.runs.explain(&jobs);
+    assert_eq!((counts.released, counts.lost, counts.failed), (5, 0, 0), "{counts:?}");
     stage.settled(1).await;
 }
 

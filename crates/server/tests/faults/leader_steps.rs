@@ -61,8 +61,8 @@ async fn story(name: &str, is_claim: bool, fault: impl FnOnce(&Proxy) -> Fault) 
     assert!(stage.led_by(&second).await.epoch > epoch, "{name}");
     let jobs = stage.over(&ids).await;
     assert!(jobs.iter().all(|job| job.state == State::Succeeded), "{name}: {jobs:?}");
-    let tally = stage.runs.explain(&jobs);
-    assert!(tally.lost > 0 && tally.released == 0, "{name}: the killed worker had jobs: {tally:?}");
+    let counts = stage.runs.explain(&jobs);
+    assert!(counts.lost > 0 && counts.released == 0, "{name}: the killed worker had jobs: {counts:?}");
     // If the first attempt was lost with its worker, the second succeeds without a failure.
     let failing = jobs.iter().filter(|job| job.id.as_str().starts_with("failing"));
     assert!(

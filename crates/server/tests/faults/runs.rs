@@ -55,7 +55,7 @@ impl Drop for Runs {
 
 /// How the attempts of some jobs ended.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
+pub(crate) struct AttemptCounts {
     /// The number of recorded runs.
     pub(crate) runs: u32,
     pub(crate) succeeded: u32,
@@ -155,24 +155,24 @@ impl Runs {
 
     /// Asserts for finished jobs that each attempt ran at most once, that every run belongs to a closed attempt of the
     /// record, and that a job that succeeded has run (S2, S9, S10; no unexplained second run).
-    pub(crate) fn explain(&self, jobs: &[JobView]) -> Tally {
+    pub(crate) fn explain(&self, jobs: &[JobView]) -> AttemptCounts {
         let begun = self.begun();
-        let mut tally = Tally::default();
+        let mut counts = AttemptCounts::default();
         for job in jobs {
             assert!(job.state.is_terminal(), "{job:?}");
             let succeeded = u32::from(job.state == State::Succeeded);
             // A closed attempt that is neither a success, a failure nor a loss was handed back.
             let released = job.attempt.checked_sub(succeeded + job.failures + job.losses);
             let released = released.unwrap_or_else(|| panic!("more ends than attempts: {job:?}"));
-            tally.succeeded += succeeded;
-            tally.failed += job.failures;
-            tally.lost += job.losses;
-            tally.released += released;
+            counts.succeeded += succeeded;
+            counts.failed += job.failures;
+            counts.lost += job.losses;
+            counts.released += released;
             if job.kind.as_ref().is_none_or(|kind| kind.as_str() != "exec") {
                 continue;
             }
             let runs = begun.get(job.id.as_str()).cloned().unwrap_or_default();
-            tally.runs += u32::try_from(runs.len()).unwrap();
+            counts.runs += u32::try_from(runs.len()).unwrap();
             let mut attempts = runs.clone();
             attempts.sort_unstable();
             attempts.dedup();
@@ -182,6 +182,6 @@ impl Runs {
                 assert!(runs.contains(&job.attempt), "succeeded without a run: {runs:?} of {job:?}");
             }
         }
-        tally
+        counts
     }
 }

@@ -21,8 +21,8 @@ async fn acknowledged_jobs_end_after_zookeeper_is_killed_and_restarted() {
         server.restart();
         let jobs = stage.over(&ids).await;
         assert!(jobs.iter().all(|job| job.state == State::Succeeded), "{jobs:?}");
-        let tally = stage.runs.explain(&jobs);
-        assert_eq!((tally.failed, tally.released), (0, 0), "{tally:?}");
+        let counts = stage.runs.explain(&jobs);
+        assert_eq!((counts.failed, counts.released), (0, 0), "{counts:?}");
         stage.settled(2).await;
     }
 }

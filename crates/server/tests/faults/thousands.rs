@@ -46,10 +46,10 @@ async fn five_thousand_jobs_succeed_while_the_leader_and_a_worker_are_killed() {
     for (n, job) in jobs.iter().enumerate().filter(|(n, _)| n % RECORDED != 0) {
         assert_eq!(job.result.as_ref().unwrap().bytes(), (n + 1).to_string().as_bytes());
     }
-    let tally = stage.runs.explain(&jobs);
-    println!("{tally:?} after {:?}", began.elapsed());
-    assert_eq!((tally.failed, tally.released), (0, 0), "{tally:?}");
-    assert!(tally.lost > 0, "the killed nodes had jobs: {tally:?}");
+    let counts = stage.runs.explain(&jobs);
+    println!("{counts:?} after {:?}", began.elapsed());
+    assert_eq!((counts.failed, counts.released), (0, 0), "{counts:?}");
+    assert!(counts.lost > 0, "the killed nodes had jobs: {counts:?}");
     stage.settled(1).await;
     assert!(stage.leader().await.epoch > first.epoch);
 }

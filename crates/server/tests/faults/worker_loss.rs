@@ -23,9 +23,9 @@ async fn the_jobs_of_a_killed_worker_run_on_another_and_each_extra_run_is_a_loss
     stage.runs.release();
     let jobs = stage.over(&ids).await;
     assert!(jobs.iter().all(|job| job.state == State::Succeeded && job.losses <= 1), "{jobs:?}");
-    let tally = stage.runs.explain(&jobs);
-    assert_eq!((tally.succeeded, tally.lost, tally.failed, tally.released), (40, 10, 0, 0), "{tally:?}");
-    assert_eq!(tally.runs, 50, "each of the killed worker's jobs ran twice");
+    let counts = stage.runs.explain(&jobs);
+    assert_eq!((counts.succeeded, counts.lost, counts.failed, counts.released), (40, 10, 0, 0), "{counts:?}");
+    assert_eq!(counts.runs, 50, "each of the killed worker's jobs ran twice");
     stage.settled(1).await;
     assert_eq!(leader.attempts("lost"), Some(10.0));
     assert_eq!(leader.metric(metric::ORPHANED_JOBS_RECOVERED), Some(10.0));

@@ -42,12 +42,12 @@ async fn a_purge_counts_and_keeps_records_of_jobs_that_just_ended() {
         let purge = format!(r#"{{"state": "cancelled"{remove}}}"#);
         let done = stage.post("/v1/purge", &purge).await.is(200).json();
         // A record is kept for at least a minute, because it resolves a lost reply.
-        assert_eq!(done, json!({ "matched": 0, "removed": 0, "young": 1, "complete": true }));
+        assert_eq!(done, json!({ "matched": 0, "removed": 0, "too_recent": 1, "complete": true }));
     }
     for remove in [false, true] {
         let purge = json!({ "jobs": ["a", "absent"], "remove": remove }).to_string();
         let done = stage.post("/v1/purge", &purge).await.is(200).json();
-        assert_eq!(done, json!({ "matched": 0, "removed": 0, "young": 1, "complete": true }));
+        assert_eq!(done, json!({ "matched": 0, "removed": 0, "too_recent": 1, "complete": true }));
     }
     stage.get("/v1/jobs/a").await.is(200);
     let crowd = json!({ "jobs": vec!["a"; 1_001] }).to_string();
@@ -61,7 +61,7 @@ async fn a_purge_counts_and_keeps_records_of_jobs_that_just_ended() {
         stage.post("/v1/purge", purge).await.problem(400, "invalid", why);
     }
     let none = stage.post("/v1/purge", r#"{"kind": "other"}"#).await.is(200).json();
-    assert_eq!(none, json!({ "matched": 0, "removed": 0, "young": 0, "complete": true }));
+    assert_eq!(none, json!({ "matched": 0, "removed": 0, "too_recent": 0, "complete": true }));
     stage.post("/v1/purge", r#"{"kind": "a b"}"#).await.problem(400, "invalid", "kind has ' '");
     stage.post("/v1/purge", r#"{"state": "queued"}"#).await.problem(
         400,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
-use bellwether_core::port::Tally;
+use bellwether_core::port::WrappingCount;
 use bellwether_core::time::WallMillis;
 use bellwether_core::txn::{self, Lifetime, Op};
 use bellwether_keeper::proto::{Acl, CreateMode, ErrorCode, Id, OpResult, Request, Response, Stat};
@@ -215,6 +215,6 @@ fn znode(data: Option<Arc<[u8]>>, stat: &Stat) -> Znode {
         written: stat.mzxid,
         modified: WallMillis(stat.mtime.cast_unsigned()),
         children: usize::try_from(stat.num_children).unwrap_or(0),
-        children_ever: Tally::children_ever(stat.cversion, stat.num_children),
+        children_ever: WrappingCount::children_ever(stat.cversion, stat.num_children),
     }
 }

@@ -29,7 +29,7 @@ fn stored(record: &JobRecord) -> Option<Node> {
         written: 1,
         modified: WallMillis(1),
         children: 0,
-        children_ever: bellwether_zk::Tally::default(),
+        children_ever: bellwether_zk::WrappingCount::default(),
     })
 }
 

@@ -75,7 +75,7 @@ fn node(record: &GroupRecord, version: i32) -> Node {
         written: 1,
         modified: WallMillis(1),
         children: 0,
-        children_ever: bellwether_zk::Tally::default(),
+        children_ever: bellwether_zk::WrappingCount::default(),
     }
 }
 

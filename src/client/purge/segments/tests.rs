@@ -28,8 +28,8 @@ fn stage() -> (Arc<World>, Client, SegmentId) {
 fn purge(world: &World, client: &Client, purge: &Purge) -> (u64, u64, u64) {
     let would = world.run(client.would_purge(purge, |_| {})).unwrap();
     let did = world.run(client.purge(purge, |_| {})).unwrap();
-    assert_eq!((would.matched, would.young, would.removed), (did.matched, did.young, 0));
-    (did.matched, did.removed, did.young)
+    assert_eq!((would.matched, would.too_recent, would.removed), (did.matched, did.too_recent, 0));
+    (did.matched, did.removed, did.too_recent)
 }
 
 fn exists(world: &World, segment: SegmentId) -> bool {
@@ -54,7 +54,7 @@ fn a_finished_segment_that_is_selected_as_a_whole_is_removed_and_records_of_its_
 }
 
 #[test]
-fn a_segment_whose_last_member_ended_within_the_last_minute_is_kept_and_counted_as_young() {
+fn a_segment_whose_last_member_ended_within_the_last_minute_is_kept_and_counted_as_too_recent() {
     let (world, client, segment) = stage();
     let chunk = path::segment_chunk(segment, "s7".parse().unwrap());
     let now = world.wall();

@@ -8,20 +8,20 @@ fn kind(name: &str) -> Kind {
     Kind::new(name).unwrap()
 }
 
-fn shares(seen: &[(&str, usize)], sampled: usize, all: usize) -> Shares {
-    Shares { seen: seen.iter().map(|(name, n)| (kind(name), *n)).collect(), sampled, all }
+fn kinds(seen: &[(&str, usize)], sampled: usize, all: usize) -> KindSample {
+    KindSample { seen: seen.iter().map(|(name, n)| (kind(name), *n)).collect(), sampled, all }
 }
 
 #[test]
 fn an_estimate_is_exact_if_all_jobs_were_sampled_and_proportional_otherwise() {
-    let exact = shares(&[("a", 3)], 5, 5);
+    let exact = kinds(&[("a", 3)], 5, 5);
     assert_eq!(exact.of(&kind("a")), Some(Estimate { count: 3, exact: true }));
     assert_eq!(exact.of(&kind("b")), Some(Estimate { count: 0, exact: true }));
-    let some = shares(&[("a", 50)], 200, 10_000);
+    let some = kinds(&[("a", 50)], 200, 10_000);
     assert_eq!(some.of(&kind("a")), Some(Estimate { count: 2_500, exact: false }));
     assert_eq!(some.of(&kind("b")), Some(Estimate { count: 0, exact: false }));
-    assert_eq!(Shares::unsampled(7).of(&kind("a")), None);
-    assert_eq!(Shares::unsampled(0).of(&kind("a")), Some(Estimate { count: 0, exact: true }));
+    assert_eq!(KindSample::unsampled(7).of(&kind("a")), None);
+    assert_eq!(KindSample::unsampled(0).of(&kind("a")), Some(Estimate { count: 0, exact: true }));
 }
 
 #[test]
@@ -42,11 +42,11 @@ fn listing_stops_exactly_at_enough_children() {
 
 #[test]
 fn a_sampled_job_counts_and_its_kind_if_it_is_known() {
-    let mut shares = Shares::unsampled(5);
+    let mut kinds = KindSample::unsampled(5);
     for name in [Some("a"), Some("a"), Some("b"), None] {
-        shares.count(name.map(kind), 1);
+        kinds.count(name.map(kind), 1);
     }
-    assert_eq!(shares, Shares { all: 5, ..self::shares(&[("a", 2), ("b", 1)], 4, 5) });
+    assert_eq!(kinds, KindSample { all: 5, ..self::kinds(&[("a", 2), ("b", 1)], 4, 5) });
 }
 
 /// A namespace with this many queued jobs, the first of them the oldest.

@@ -105,7 +105,7 @@ fn node(record: &JobRecord) -> Node {
         written: 1,
         modified: record.submitted_at,
         children: 0,
-        children_ever: bellwether_zk::Tally::default(),
+        children_ever: bellwether_zk::WrappingCount::default(),
     }
 }
 

@@ -103,7 +103,7 @@ impl Taken {
     }
 }
 
-struct Rig {
+struct Setup {
     namespace: ConnectString,
     client: Client,
     leader: Node,
@@ -121,26 +121,26 @@ pub(super) async fn measure(
     let client = Client::connect(&namespace.to_string()).await.map_err(|error| chain(&error))?;
     let gateway = NodeProcess::gateway(&namespace, CONNECTIONS).await?;
     let at = gateway.http()?;
-    let rig = Rig { namespace, client, leader, gateway, at };
+    let setup = Setup { namespace, client, leader, gateway, at };
     let each = (config.jobs / ROUNDS).max(1);
     let mut shapes = Vec::new();
     for (workers, slots) in SHAPES {
-        shapes.push(shape(&rig, each, workers, slots, progress).await?);
+        shapes.push(shape(&setup, each, workers, slots, progress).await?);
     }
-    rig.leader.stop().await;
-    rig.client.close().await;
+    setup.leader.stop().await;
+    setup.client.close().await;
     Ok(RemoteReport { jobs: each * ROUNDS, shapes })
 }
 
 async fn shape(
-    rig: &Rig,
+    setup: &Setup,
     each: usize,
     workers: usize,
     slots: u32,
     progress: &mut impl FnMut(Progress),
 ) -> Result<RemoteShape, String> {
     for side in [Side::InProcess, Side::Remote] {
-        round(rig, side, WARM, workers, slots, &mut |_| {}).await?;
+        round(setup, side, WARM, workers, slots, &mut |_| {}).await?;
     }
     let (mut in_process, mut remote) = (Taken::default(), Taken::default());
     for n in 0..ROUNDS {
@@ -152,7 +152,7 @@ async fn shape(
             let mut show = |over| {
                 progress(Progress { what: what.clone(), of: ROUNDS * each, done: n * each + over });
             };
-            taken.add(round(rig, side, each, workers, slots, &mut show).await?);
+            taken.add(round(setup, side, each, workers, slots, &mut show).await?);
         }
     }
     let (in_process, remote) = (in_process.told(), remote.told());
@@ -162,7 +162,7 @@ async fn shape(
 
 /// Runs jobs on new workers of a side. The start and the end of the workers are not measured.
 async fn round(
-    rig: &Rig,
+    setup: &Setup,
     side: Side,
     jobs: usize,
     workers: usize,
@@ -173,15 +173,15 @@ async fn round(
     match side {
         Side::InProcess => {
             let nodes = names.map(async |name| {
-                cluster::worker(&rig.namespace, &name, slots, handlers(&[KIND], || {})).await
+                cluster::worker(&setup.namespace, &name, slots, handlers(&[KIND], || {})).await
             });
             let nodes = try_join_all(nodes).await?;
-            let taken = run_jobs(rig, jobs, progress).await;
+            let taken = run_jobs(setup, jobs, progress).await;
             join_all(nodes.iter().map(Node::stop)).await;
             taken
         }
         Side::Remote => {
-            let remote = names.map(async |name| RemoteWorker::register(rig.at, &name, slots).await);
+            let remote = names.map(async |name| RemoteWorker::register(setup.at, &name, slots).await);
             let remote = try_join_all(remote).await?;
             let mut running = JoinSet::new();
             for worker in &remote {
@@ -189,7 +189,7 @@ async fn round(
             }
             let failed = async { running.join_next().await };
             let taken = tokio::select! {
-                taken = run_jobs(rig, jobs, progress) => taken,
+                taken = run_jobs(setup, jobs, progress) => taken,
                 Some(ended) = failed => match ended {
                     Ok(Ok(never)) => match never {},
                     Ok(Err(reason)) => Err(reason),
@@ -204,15 +204,15 @@ async fn round(
 }
 
 /// Submits jobs with the native client, waits for them, and checks each result.
-async fn run_jobs(rig: &Rig, jobs: usize, progress: &mut impl FnMut(usize)) -> Result<Taken, String> {
-    let (here, gateway) = (cpu_of_this_process()?, rig.gateway.cpu()?);
+async fn run_jobs(setup: &Setup, jobs: usize, progress: &mut impl FnMut(usize)) -> Result<Taken, String> {
+    let (here, gateway) = (cpu_of_this_process()?, setup.gateway.cpu()?);
     let started = Instant::now();
-    let submitted = rig.client.submit_many((0..jobs).map(job), |_| {}).await;
+    let submitted = setup.client.submit_many((0..jobs).map(job), |_| {}).await;
     let handles = submitted.into_iter().collect::<Result<Vec<_>, _>>().map_err(|error| chain(&error))?;
     let ids = handles.iter().map(|handle| handle.id().clone()).collect::<Vec<_>>();
-    let ends = rig.client.wait_many(&ids, PATIENCE, progress).await;
+    let ends = setup.client.wait_many(&ids, PATIENCE, progress).await;
     let time = started.elapsed();
-    let (here, gateway) = (cpu_of_this_process()? - here, rig.gateway.cpu()? - gateway);
+    let (here, gateway) = (cpu_of_this_process()? - here, setup.gateway.cpu()? - gateway);
     for end in ends {
         let end = end.map_err(|error| chain(&error))?;
         if end.state != State::Succeeded || end.attempt != 1 || end.result != end.payload {

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 use super::*;
 use crate::job::{Delay, QueueEntry, Turn};
 use crate::name::{JobId, Kind, Lane};
-use crate::port::{Node, ReadResult, Reply, Tally};
+use crate::port::{Node, ReadResult, Reply, WrappingCount};
 use crate::ready::Waiting;
 use crate::time::WallMillis;
 use crate::zookeeper::ZooKeeper;
@@ -54,7 +54,7 @@ impl Requests for Server {
             written: 1,
             modified: WallMillis(0),
             children: 0,
-            children_ever: Tally::default(),
+            children_ever: WrappingCount::default(),
         };
         Box::pin(ready(Ok(paths.iter().map(|path| self.has(path).then(|| node.clone())).collect())))
     }

@@ -25,11 +25,11 @@ pub(super) async fn run(global: &Global, output: Output, purge: NewPurge) -> Res
     client.close().await;
     match output.format {
         Format::Json => output.json(&json!({
-            "matched": done.matched, "removed": done.removed, "young": done.young, "dry_run": dry_run,
+            "matched": done.matched, "removed": done.removed, "too_recent": done.too_recent, "dry_run": dry_run,
         }))?,
         Format::Table => {
-            let cells = [done.matched, done.removed, done.young].map(|count| count.to_string());
-            output.rows(["MATCHED", "REMOVED", "TOO YOUNG"], vec![cells])?;
+            let cells = [done.matched, done.removed, done.too_recent].map(|count| count.to_string());
+            output.rows(["MATCHED", "REMOVED", "TOO RECENT"], vec![cells])?;
         }
     }
     if dry_run && done.matched > 0 && !global.quiet {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use bellwether::client::{Depths, Shares, Snapshot, Tally, WorkerView};
+use bellwether::client::{Depths, KindSample, Snapshot, WorkerView, WrappingCount};
 use bellwether::testing::views;
 use bellwether::{Kind, NodeId, WorkerId};
 use bellwether_core::wire::WireError;
@@ -34,15 +34,15 @@ fn worker(n: u128, node: &str, kinds: &[&str], assigned: usize, ended: usize) ->
     info.host = format!("host-of-{node}");
     info.kinds = kinds.iter().copied().map(kind).collect();
     info.slots = 8;
-    (worker.assigned, worker.ended) = (assigned, Tally::of(ended));
+    (worker.assigned, worker.ended) = (assigned, WrappingCount::of(ended));
     worker
 }
 
-fn shares(seen: &[(&str, usize)], sampled: usize, all: usize) -> Shares {
-    let mut shares = Shares::default();
-    shares.seen = seen.iter().map(|(name, n)| (kind(name), *n)).collect();
-    (shares.sampled, shares.all) = (sampled, all);
-    shares
+fn kinds(seen: &[(&str, usize)], sampled: usize, all: usize) -> KindSample {
+    let mut kinds = KindSample::default();
+    kinds.seen = seen.iter().map(|(name, n)| (kind(name), *n)).collect();
+    (kinds.sampled, kinds.all) = (sampled, all);
+    kinds
 }
 
 /// Three workers; the third serves only the kind `mail`.
@@ -69,9 +69,10 @@ fn snapshot() -> Snapshot {
     let node = NodeId::new("first").unwrap();
     snapshot.leader = Some(views::leader(node, 3, 0x100_0000_0000_0001, now() - 7_380 * SECOND));
     snapshot.depths = depths(12_500, 1_204);
-    (snapshot.churn.created, snapshot.churn.removed) = (Tally::of(20_000), Tally::of(7_500));
-    snapshot.queued = shares(&[("mail", 50), ("sum", 150)], 200, 1_204);
-    snapshot.running = shares(&[("mail", 2), ("report", 9), ("sum", 4)], 15, 15);
+    (snapshot.record_totals.created, snapshot.record_totals.removed) =
+        (WrappingCount::of(20_000), WrappingCount::of(7_500));
+    snapshot.queued = kinds(&[("mail", 50), ("sum", 150)], 200, 1_204);
+    snapshot.running = kinds(&[("mail", 2), ("report", 9), ("sum", 4)], 15, 15);
     snapshot
 }
 
@@ -85,12 +86,13 @@ fn depths(stored: usize, queued: usize) -> Depths {
 fn later() -> Snapshot {
     let mut now = snapshot();
     now.at += 2 * SECOND;
-    now.workers[0].ended = Tally::of(4_120);
-    now.workers[1].ended = Tally::of(3_075);
-    now.workers[2].ended = Tally::of(75);
+    now.workers[0].ended = WrappingCount::of(4_120);
+    now.workers[1].ended = WrappingCount::of(3_075);
+    now.workers[2].ended = WrappingCount::of(75);
     now.depths = depths(12_700, 1_210);
-    (now.churn.created, now.churn.removed) = (Tally::of(20_204), Tally::of(7_504));
-    now.queued = shares(&[("mail", 50), ("sum", 150)], 200, 1_210);
+    (now.record_totals.created, now.record_totals.removed) =
+        (WrappingCount::of(20_204), WrappingCount::of(7_504));
+    now.queued = kinds(&[("mail", 50), ("sum", 150)], 200, 1_210);
     now
 }
 
@@ -131,7 +133,7 @@ fn rates_are_the_changes_between_two_snapshots() {
 #[test]
 fn rates_count_the_jobs_of_segments() {
     let mut later = later();
-    later.churn.jobs_per_record = 50.0;
+    later.record_totals.jobs_per_record = 50.0;
     let rates = view(&later).per_second.unwrap();
     assert_eq!(
         (rates.jobs.submitted, rates.jobs.removed, rates.ended),
@@ -142,11 +144,11 @@ fn rates_count_the_jobs_of_segments() {
 #[test]
 fn a_count_that_wraps_or_restarts_gives_no_wrong_rate() {
     let last = (1 << 31) - 2;
-    assert_eq!(Tally::of(5).since(Tally::of(last)), Some(7));
+    assert_eq!(WrappingCount::of(5).since(WrappingCount::of(last)), Some(7));
     let mut before = snapshot();
-    before.churn.created = Tally::of(20_000);
+    before.record_totals.created = WrappingCount::of(20_000);
     let mut now = later();
-    now.churn.created = Tally::of(3);
+    now.record_totals.created = WrappingCount::of(3);
     let rates = View::new(Some((&before, SECOND)), &now, Sort::Busy).per_second.unwrap();
     assert_eq!((rates.jobs.submitted, rates.jobs.finished), (None, None));
 }
@@ -180,7 +182,7 @@ fn attempts_are_counted_by_kind_if_its_workers_serve_no_other_kind() {
 #[test]
 fn a_kind_without_workers_is_shown_while_its_jobs_wait() {
     let mut now = later();
-    now.queued = shares(&[("typo", 2)], 2, 2);
+    now.queued = kinds(&[("typo", 2)], 2, 2);
     let view = view(&now);
     let typo = view.kinds.iter().find(|kind| kind.kind == "typo").unwrap();
     assert_eq!((typo.workers, typo.waiting.unwrap().count), (0, 2));

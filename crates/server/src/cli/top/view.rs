@@ -248,7 +248,7 @@ fn ended(before: &Snapshot, now: &Snapshot, ago: Duration) -> BTreeMap<WorkerId,
     let before = before.workers.iter().map(|worker| (worker.id, worker.ended)).collect::<BTreeMap<_, _>>();
     let ended = now.workers.iter().filter_map(|worker| {
         let before = before.get(&worker.id).copied().unwrap_or_default();
-        let attempts = f64::from(worker.ended.since(before)?) * now.churn.jobs_per_record;
+        let attempts = f64::from(worker.ended.since(before)?) * now.record_totals.jobs_per_record;
         Some((worker.id, per_second(attempts, ago)))
     });
     ended.collect()

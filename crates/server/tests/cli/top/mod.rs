@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bellwether::client::{SnapshotOptions, Tally};
+use bellwether::client::{SnapshotOptions, WrappingCount};
 use bellwether::{Client, Job};
 use bellwether_testkit::{Cut, Proxy, eventually, namespace};
 use serde_json::{Value, json};
@@ -161,7 +161,7 @@ async fn without_a_terminal_top_prints_one_page_and_json_has_one_object_per_line
     assert!(seen > 0, "a submitted job is shown in the rate");
     eventually("each job has left the inbox once", SOON, async || {
         let worker = client.workers().await.unwrap().remove(0);
-        worker.assigned == 0 && worker.ended.since(Tally::default()) == Some(submitted)
+        worker.assigned == 0 && worker.ended.since(WrappingCount::default()) == Some(submitted)
     })
     .await;
     drop(lines);
@@ -196,12 +196,12 @@ async fn the_requests_of_a_snapshot_do_not_grow_with_the_number_of_jobs() {
     println!("{cost} requests");
     assert!((10..=25).contains(&cost), "{cost} requests");
     assert_eq!(snapshot.depths.queued, 800);
-    assert_eq!(snapshot.churn.created.since(Tally::default()), Some(800));
+    assert_eq!(snapshot.record_totals.created.since(WrappingCount::default()), Some(800));
     assert_eq!(snapshot.queued.sampled, 800, "waiting jobs are counted");
     let rare = snapshot.queued.of(&bellwether::Kind::new("rare").unwrap()).unwrap();
     assert_eq!((rare.exact, rare.count), (true, 200));
     let again = client.snapshot(options.sample(1)).await.unwrap();
-    assert_eq!(again.churn, snapshot.churn, "a snapshot changes nothing");
+    assert_eq!(again.record_totals, snapshot.record_totals, "a snapshot changes nothing");
 }
 
 #[test]

@@ -79,7 +79,7 @@
 mod beating;
 mod claiming;
 mod event;
-mod held;
+mod held_term;
 mod resuming;
 mod standby;
 mod state;
@@ -95,7 +95,7 @@ use self::beating::beat;
 pub use self::event::{
     Beat, Effect, Event, Findings, Inactive, LeadershipState, Reply, Request, Sighting, Why,
 };
-use self::held::Held;
+use self::held_term::Held;
 use self::state::{After, Beating, Heard, Idle, KnownSession, Resuming, Session, State, Tenure};
 pub use self::term::Term;
 use crate::machine::election::campaign::{self, Campaign, Campaigner, Candidacy, Strategy};

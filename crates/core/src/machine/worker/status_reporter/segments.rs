@@ -30,7 +30,7 @@
 //! `inbox_watcher` and `reporter` find out which. A member that was to wait is never run again from here: if the leader has put it
 //! into the inbox instead, it is started from there.
 
-mod held;
+mod held_segment;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ use crate::segment::{Chunks, EXTRACT_AFTER, MemberId, SegmentId};
 use crate::time::{Millis, WallMillis};
 use crate::txn::{Batch, Locus};
 
-use held::{Held, Write};
+use held_segment::{Held, Write};
 
 use super::reporter::{BATCH, RETRY_REFUSED, WINDOW};
 

@@ -1,6 +1,6 @@
 mod claim;
 mod driver;
-mod held;
+mod held_term;
 mod model;
 mod server;
 mod standby;

@@ -15,13 +15,13 @@ use super::parts::Parts;
 
 /// Capacity of the buckets and minutes that submissions go to, and the parts of their slots.
 #[derive(Debug, Default)]
-pub(super) struct Room {
+pub(super) struct Capacity {
     buckets: Occupancy,
     minutes: Minutes,
     pub(super) parts: Parts,
 }
 
-impl Room {
+impl Capacity {
     pub(super) async fn refresh(&self, session: &Session, zk: &Zk, load: &Load) -> ReadResult<()> {
         let minutes = load.jobs.iter().filter_map(|job| Some(job.record.delay()?.minute)).collect();
         let now = session.now();

@@ -26,12 +26,12 @@ pub(crate) fn authority(name: &str) -> Authority {
 }
 
 /// What a client presents.
-pub(crate) struct Paper {
+pub(crate) struct Certificate {
     certificate: rcgen::Certificate,
     key: KeyPair,
 }
 
-impl Paper {
+impl Certificate {
     /// A certificate with this URI or DNS name, which names `admin` as its Common Name.
     pub(crate) fn new(authority: &Authority, name: &str) -> Self {
         Self::with(authority, name, |_| {})
@@ -67,20 +67,20 @@ pub(crate) async fn connect(config: Arc<ClientConfig>, to: SocketAddr) -> Option
 }
 
 /// The files of a gateway: its certificate, the authorities of its clients, and the token file.
-pub(crate) struct Papers {
+pub(crate) struct CertificateFiles {
     home: tempfile::TempDir,
     own: rcgen::Certificate,
 }
 
-impl Papers {
+impl CertificateFiles {
     pub(crate) fn new(clients: &Authority, lines: &str) -> Self {
         let own = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-        let papers = Self { home: tempfile::tempdir().unwrap(), own: own.cert };
-        papers.write("cert.pem", &papers.own.pem());
-        papers.write("key.pem", &own.signing_key.serialize_pem());
-        papers.write("clients.pem", &clients.pem());
-        papers.write("tokens", lines);
-        papers
+        let files = Self { home: tempfile::tempdir().unwrap(), own: own.cert };
+        files.write("cert.pem", &files.own.pem());
+        files.write("key.pem", &own.signing_key.serialize_pem());
+        files.write("clients.pem", &clients.pem());
+        files.write("tokens", lines);
+        files
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -96,8 +96,8 @@ impl Papers {
         tls.clients(&self.path("clients.pem"), clients).unwrap()
     }
 
-    /// A client of a gateway with these papers. It resumes sessions if the gateway allows it.
-    pub(crate) fn config(&self, client: Option<&Paper>) -> Arc<ClientConfig> {
+    /// A client of a gateway with these files. It resumes sessions if the gateway allows it.
+    pub(crate) fn config(&self, client: Option<&Certificate>) -> Arc<ClientConfig> {
         let mut roots = RootCertStore::empty();
         roots.add(self.own.der().clone()).unwrap();
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -106,7 +106,7 @@ impl Papers {
         let config = config.with_root_certificates(roots);
         let config = match client {
             None => config.with_no_client_auth(),
-            Some(Paper { certificate, key }) => {
+            Some(Certificate { certificate, key }) => {
                 let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
                 config.with_client_auth_cert(vec![certificate.der().clone()], key).unwrap()
             }
@@ -114,17 +114,17 @@ impl Papers {
         Arc::new(config)
     }
 
-    /// Connects to a gateway with these papers.
+    /// Connects to a gateway with these files.
     pub(crate) async fn connect(
         &self,
         to: SocketAddr,
-        client: Option<&Paper>,
+        client: Option<&Certificate>,
     ) -> Option<TlsStream<TcpStream>> {
         connect(self.config(client), to).await
     }
 
     /// Sends a request; `None` if the handshake fails. In TLS 1.3 a client learns that only when it reads.
-    pub(crate) async fn ask(&self, to: SocketAddr, client: Option<&Paper>, ask: Ask) -> Option<Answer> {
+    pub(crate) async fn ask(&self, to: SocketAddr, client: Option<&Certificate>, ask: Ask) -> Option<Answer> {
         exchange(self.connect(to, client).await?, &ask.text()).await
     }
 }

@@ -27,7 +27,7 @@ const CHUNK: usize = 1_000;
 /// Concurrent calls.
 const AT_ONCE: usize = 4;
 
-pub(super) struct Rig<'a> {
+pub(super) struct Setup<'a> {
     counts: &'a Counts,
     namespace: ConnectString,
     leader: NodeProcess,
@@ -58,7 +58,7 @@ pub(super) struct Clock {
     leader_bytes: u64,
 }
 
-impl<'a> Rig<'a> {
+impl<'a> Setup<'a> {
     pub(super) async fn set(
         config: &ScenarioConfig,
         run: Uuid,
