@@ -1,12 +1,11 @@
 //! `bellwether access`: the access lists of a namespace.
 
-use bellwether::access_lists::{self, AccessListError, Repaired, Role};
-use bellwether::error::ErrorClass;
+use bellwether::access_lists::{self, Repaired, Role};
 use clap::Subcommand;
 use serde_json::json;
 
 use super::Global;
-use super::exit::{Failure, Kind, chain};
+use super::exit::Failure;
 use super::output::{Format, Output};
 
 #[derive(Debug, Subcommand)]
@@ -38,8 +37,7 @@ pub(crate) async fn run(global: &Global, output: Output, command: AccessCommand)
         AccessCommand::Identity { role } => identity(global, output, role),
         AccessCommand::Check => {
             let (to, access) = (global.zookeeper()?, global.access.access()?);
-            let done = access_lists::inspect(to, &access, global.timeout).await;
-            let done = done.map_err(|error| failure(&error))?;
+            let done = access_lists::inspect(to, &access, global.timeout).await?;
             print(output, "differ", &done)?;
             let whose = if access.role().is_some() { "its roles" } else { "this user" };
             match done.differed {
@@ -49,8 +47,8 @@ pub(crate) async fn run(global: &Global, output: Output, command: AccessCommand)
         }
         AccessCommand::Repair => {
             let (to, access) = (global.zookeeper()?, global.access.access()?);
-            let done = access_lists::repair(to, &access, global.timeout).await;
-            print(output, "were closed", &done.map_err(|error| failure(&error))?)
+            let done = access_lists::repair(to, &access, global.timeout).await?;
+            print(output, "were closed", &done)
         }
     }
 }
@@ -61,15 +59,6 @@ fn identity(global: &Global, output: Output, role: Role) -> Result<(), Failure> 
         Format::Json => output.json(&json!({ "role": role.name(), "identity": identity })),
         Format::Table => output.text(&format!("{role} {identity}")),
     }
-}
-
-fn failure(error: &AccessListError) -> Failure {
-    let kind = match error.class() {
-        ErrorClass::Invalid => Kind::Usage,
-        ErrorClass::Unavailable => Kind::Unreachable,
-        _ => Kind::Failed,
-    };
-    Failure::new(kind, chain(error))
 }
 
 fn print(output: Output, verb: &str, done: &Repaired) -> Result<(), Failure> {

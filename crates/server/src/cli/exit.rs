@@ -3,6 +3,7 @@
 use std::io;
 use std::process::ExitCode;
 
+use bellwether::access_lists::AccessListError;
 use bellwether::client::{
     ConnectError, Error, GroupError, GroupWaitError, ScheduleError, SetRetentionError, SubmitError,
     UpdateWorkerError, WaitError,
@@ -135,6 +136,7 @@ macro_rules! library_errors {
 }
 
 library_errors!(
+    AccessListError,
     ConnectError,
     Error,
     GroupError,

@@ -180,11 +180,15 @@ async fn a_node_with_a_login_refuses_an_open_namespace_until_an_operator_closes_
 }
 
 #[test]
-fn access_lists_are_checked_only_for_the_user_of_a_login() {
+fn access_lists_are_checked_only_for_the_user_of_a_login_and_at_a_reachable_server() {
+    let dir = tempfile::tempdir().unwrap();
+    let login = ["--zookeeper-user", USER, "--zookeeper-password-file", &password_file(dir.path())];
     for command_word in ["check", "repair"] {
-        let words = ["access", command_word, "--zookeeper", "127.0.0.1:1/nowhere"];
+        let words = ["access", command_word, "--zookeeper", "127.0.0.1:1/nowhere", "--timeout", "1s"];
         let (code, _, said) = ran(&mut command(&words));
         assert!(code == 2 && said.contains("give zookeeper_user and its password"), "{code}: {said}");
+        let (code, _, said) = ran(command(&words).args(login));
+        assert_eq!(code, 3, "{said}");
     }
 }
 
