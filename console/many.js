@@ -63,7 +63,7 @@ export async function changeMany(action, chosen) {
 
 /** Purges jobs, and continues where the gateway's time limit ended a request. */
 async function purge(ids, remove) {
-  const sum = { matched: 0, removed: 0, young: 0 };
+  const sum = { matched: 0, removed: 0, too_recent: 0 };
   for (let at = 0; at < ids.length; at += PURGED_AT_ONCE) {
     const jobs = ids.slice(at, at + PURGED_AT_ONCE);
     for (let request = 0, complete = false; !complete; request += 1) {
@@ -81,12 +81,12 @@ async function purge(ids, remove) {
 export async function purgeMany(chosen) {
   const ids = chosen.map(({ id }) => id);
   try {
-    const { matched, young } = await purge(ids, false);
-    const rest = ids.length - matched - young;
+    const { matched, too_recent: tooRecent } = await purge(ids, false);
+    const rest = ids.length - matched - tooRecent;
     const sure = await ask({
       title: `Remove ${count(matched)} of ${count(ids.length)} selected records?`, action: 'Remove', danger: true,
       body: [
-        young > 0 && h('p', {}, `Kept because they ended within the last minute: ${count(young)}.`),
+        tooRecent > 0 && h('p', {}, `Kept because they ended within the last minute: ${count(tooRecent)}.`),
         rest > 0 && h('p', {}, `Kept because they have not ended, belong to a group, or cannot be read: ${count(rest)}.`),
         h('p', {}, 'The results are deleted, and the ids can be used again. This cannot be undone.'),
       ],

@@ -33,7 +33,7 @@ async fn a_client_whose_session_actor_dies_reports_immediately_that_it_is_closed
             let connecting = Client::builder(proxy.connect_string()).session_timeout(SESSION).deadline(SOON);
             let connecting = async { connecting.connect().await };
             let unreachable = kind.to_string() == RETRY;
-            let reachable_when_struck = async {
+            let reachable_when_injected = async {
                 if unreachable {
                     planned.injected().await;
                     proxy.accept();
@@ -42,7 +42,7 @@ async fn a_client_whose_session_actor_dies_reports_immediately_that_it_is_closed
             if unreachable {
                 proxy.refuse();
             }
-            let (client, ()) = join(probe.scope("client", connecting), reachable_when_struck).await;
+            let (client, ()) = join(probe.scope("client", connecting), reachable_when_injected).await;
             // The loss of the connection and the reconnect are `State` messages.
             proxy.cut(Cut::Fin);
             timeout(SOON, planned.injected()).await.expect("the fault is injected");

@@ -204,7 +204,7 @@ async fn cut_off(stage: &Stage) {
     leader.mend();
     stage.over().await;
     // On a busy machine the reconnect may have been too late.
-    while !stage.has_met("job_watcher", "Resume") && !stage.injected() {
+    while !stage.has_met("job_watcher", "Resume") && !stage.is_injected() {
         let leader = stage.leader().await;
         leader.cut_off();
         disconnected(leader).await;
@@ -390,7 +390,7 @@ async fn ghost(stage: &Stage) -> Zk {
     stage.submit(packed, &[State::Cancelled]).await;
     let arrived = async || !zk.children(path::inbox(worker)).await.unwrap().unwrap().is_empty();
     eventually("the segment is assigned, or the fault was injected", SOON, async || {
-        stage.injected() || arrived().await
+        stage.is_injected() || arrived().await
     })
     .await;
     zk
@@ -478,7 +478,7 @@ async fn lost_assignment(stage: &Stage) {
         stage.until("the reply is lost", || lost.has_fired()).await;
         stage.over().await;
         // On a busy machine the reconnect may have been too late.
-        if stage.has_met("assigner", "Resolved") || stage.injected() {
+        if stage.has_met("assigner", "Resolved") || stage.is_injected() {
             break;
         }
     }
@@ -596,7 +596,7 @@ async fn children_die(stage: &Stage, fault: Fault, children: &[(&'static str, &s
     let plan = |(actor, kind): &(&'static str, &str)| stage.probe.plan(actor, kind_of(actor, kind), 0, fault);
     let planned = children.iter().map(plan).collect::<Vec<_>>();
     stage.submit_some("children").await;
-    stage.until("the children die", || planned.iter().all(Planned::has_struck)).await;
+    stage.until("the children die", || planned.iter().all(Planned::is_injected)).await;
     stage.over().await;
 }
 

@@ -247,11 +247,11 @@ impl Stage {
 
     /// Waits until a condition holds, or until the fault of this case was injected, because the fault may prevent it.
     pub(crate) async fn until(&self, what: &str, holds: impl Fn() -> bool) {
-        eventually(what, SOON, async || holds() || self.injected()).await;
+        eventually(what, SOON, async || holds() || self.is_injected()).await;
     }
 
-    pub(crate) fn injected(&self) -> bool {
-        self.planned.as_ref().is_some_and(Planned::has_struck)
+    pub(crate) fn is_injected(&self) -> bool {
+        self.planned.as_ref().is_some_and(Planned::is_injected)
     }
 
     pub(crate) fn has_met(&self, actor: &str, kind: &str) -> bool {

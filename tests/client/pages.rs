@@ -98,8 +98,8 @@ async fn a_snapshot_counts_jobs_and_its_sample_shows_their_kinds_and_the_oldest(
         fake.assign(&id(&format!("j{n}")), worker).await;
     }
     fake.succeed(&id("j4"), worker, "1").await;
-    let count = |kinds: &bellwether::client::KindSample, kind: &str| {
-        kinds.of(&Kind::new(kind).unwrap()).map(|estimate| (estimate.count, estimate.exact))
+    let count = |sample: &bellwether::client::KindSample, kind: &str| {
+        sample.of(&Kind::new(kind).unwrap()).map(|estimate| (estimate.count, estimate.exact))
     };
     for turn in 0..20 {
         let shot = client.snapshot(SnapshotOptions::default().sample(turn)).await.unwrap();

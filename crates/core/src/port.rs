@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tally_counts_modulo_31_bits() {
+    fn a_wrapping_count_counts_modulo_31_bits() {
         let last = WrappingCount::of(0x7fff_ffff);
         let next = last.plus(WrappingCount::of(3));
         assert_eq!(next, WrappingCount::of(2), "the counter starts again at zero");
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tally_that_moved_backwards_or_too_far_has_no_difference() {
+    fn a_wrapping_count_that_moved_backwards_or_too_far_has_no_difference() {
         assert_eq!(WrappingCount::of(7).since(WrappingCount::of(7)), Some(0));
         assert_eq!(WrappingCount::of(7).since(WrappingCount::of(8)), None);
         let most = (1 << 30) - 1;

@@ -1,4 +1,5 @@
-//! The JSON documents of the HTTP API: one type for each, which the command line prints, HTTP answers with, and OpenAPI describes.
+//! The documents of the HTTP API, one type for each: OpenAPI describes it, and HTTP and the command line answer with it. What HTTP
+//! reads is also the arguments of a command and the section of a file.
 //!
 //! Times are RFC 3339 in UTC. Durations are texts with a unit, such as `30s`.
 
@@ -49,13 +50,13 @@ pub use new_job::{NewJob, ScheduledJob};
 pub use new_schedule::NewSchedule;
 pub use payload::PayloadDocument;
 pub use placement::PlacementDocument;
-pub use previewed_rule::{PreviewedRule, ticks};
+pub use previewed_rule::{PreviewedRule, TickQuery};
 pub use purge::{NewPurge, PurgedJobs};
 pub use query::{DEFAULT_LIMIT, GroupQuery, JobQuery, MemberQuery, PageQuery};
 pub use retention::{RetentionChange, RetentionDocument};
 pub use schedule::ScheduleDocument;
 pub use schedule_change::ChangedSchedule;
-pub use text::{DurationText, InstantText, Text, Textual};
+pub use text::{DurationText, InstantText, Text};
 pub use word::{
     Described, EndedWord, GroupStageWord, IfExistsWord, MisfireWord, OverlapWord, StateWord, Word, Words,
 };

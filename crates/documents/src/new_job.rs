@@ -36,19 +36,16 @@ macro_rules! with_job {
             pub options: Options,
             $($fields)*
         }
-
-        impl<P: Default> $name<P> {
-            /// Returns the job, which `make` makes from its kind, payload and content type. Its times are not set yet.
-            fn make<E: From<Invalid>>(
-                &mut self,
-                make: impl FnOnce(&str, P, &str) -> Result<Job, E>,
-            ) -> Result<Job, E> {
-                let content_type = self.content_type.as_deref().unwrap_or("application/json");
-                let job = make(&self.kind, std::mem::take(&mut self.payload), content_type)?;
-                Ok(job.options(std::mem::take(&mut self.options).0))
-            }
-        }
     };
+}
+
+/// Returns the job, which `with_payload` makes from its kind, payload and content type.
+fn make<P, E>(
+    (kind, payload, content_type): (&str, P, Option<&str>),
+    Options(options): Options,
+    with_payload: impl FnOnce(&str, P, &str) -> Result<Job, E>,
+) -> Result<Job, E> {
+    Ok(with_payload(kind, payload, content_type.unwrap_or("application/json"))?.options(options))
 }
 
 with_job! {
@@ -82,36 +79,34 @@ with_job! {
         #[arg(long, value_name = "INSTANT")]
         run_at: Option<InstantText>,
         /// Do not start the job before this time has passed.
-        #[arg(long, value_name = "DURATION")]
+        #[arg(long, value_name = "DURATION", conflicts_with = "run_at")]
         delay: Option<DurationText>,
         /// Do not start the job after this instant: it is dead then.
         #[arg(long, value_name = "INSTANT")]
         expires_at: Option<InstantText>,
         /// Do not start the job after this time has passed: it is dead then.
-        #[arg(long, value_name = "DURATION")]
+        #[arg(long, value_name = "DURATION", conflicts_with = "expires_at")]
         expires_in: Option<DurationText>,
     }
 }
 
 impl<P: Default> ScheduledJob<P> {
-    /// Returns the job, which `make` makes from its kind, payload and content type. It is not checked yet.
-    pub fn into_job<E: From<Invalid>>(
-        mut self,
-        make: impl FnOnce(&str, P, &str) -> Result<Job, E>,
-    ) -> Result<Job, E> {
-        self.make(make)
+    /// Returns the job, which `with_payload` makes from its kind, payload and content type. It is not checked yet.
+    pub fn into_job<E>(self, with_payload: impl FnOnce(&str, P, &str) -> Result<Job, E>) -> Result<Job, E> {
+        make((&self.kind, self.payload, self.content_type.as_deref()), self.options, with_payload)
     }
 }
 
 impl<P: Default> NewJob<P> {
-    /// Returns the job, which `make` makes from its kind, payload and content type. It is not checked yet.
+    /// Returns the job, which `with_payload` makes from its kind, payload and content type. It is not checked yet.
     pub fn into_job<E: From<Invalid>>(
-        mut self,
-        make: impl FnOnce(&str, P, &str) -> Result<Job, E>,
+        self,
+        with_payload: impl FnOnce(&str, P, &str) -> Result<Job, E>,
     ) -> Result<Job, E> {
         not_both(("run_at", self.run_at.is_some()), ("delay", self.delay.is_some()))?;
         not_both(("expires_at", self.expires_at.is_some()), ("expires_in", self.expires_in.is_some()))?;
-        let mut job = self.make(make)?.if_exists(self.if_exists.0);
+        let job = make((&self.kind, self.payload, self.content_type.as_deref()), self.options, with_payload)?;
+        let mut job = job.if_exists(self.if_exists.0);
         if let Some(id) = self.id {
             job = job.id(id);
         }

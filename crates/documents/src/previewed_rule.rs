@@ -22,8 +22,12 @@ with_rule! {
     #[serde(deny_unknown_fields)]
     #[into_params(parameter_in = Query)]
     pub struct PreviewedRule {
-        /// Only ticks after this instant. Default: now, or the cursor of an existing schedule.
-        #[arg(long, value_name = "INSTANT")]
+        /// Only ticks after this instant. Default: now.
+        #[arg(
+            long,
+            value_name = "INSTANT",
+            help = "Only ticks after this instant. Default: now, or the cursor of the existing schedule"
+        )]
         after: Option<InstantText>,
         /// Maximum number of ticks, 1 to 100. Default: 5.
         #[arg(short = 'n', long, value_name = "N")]
@@ -40,7 +44,7 @@ impl PreviewedRule {
 
     /// Returns the number of ticks.
     pub fn count(&self) -> Result<usize, Invalid> {
-        ticks(self.count)
+        tick_count(self.count)
     }
 
     /// Returns the next ticks of the rule.
@@ -51,8 +55,24 @@ impl PreviewedRule {
     }
 }
 
-/// Checks a number of ticks.
-pub fn ticks(count: Option<usize>) -> Result<usize, Invalid> {
+/// How many ticks of a schedule are shown.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct TickQuery {
+    /// Maximum number of next and of last ticks, 1 to 100. Default: 5.
+    #[param(minimum = 1, maximum = 100)]
+    count: Option<usize>,
+}
+
+impl TickQuery {
+    /// Returns the number of ticks.
+    pub fn count(&self) -> Result<usize, Invalid> {
+        tick_count(self.count)
+    }
+}
+
+fn tick_count(count: Option<usize>) -> Result<usize, Invalid> {
     let count = count.unwrap_or(DEFAULT_TICKS);
     if (1..=MAX_TICKS).contains(&count) {
         Ok(count)

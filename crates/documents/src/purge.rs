@@ -17,7 +17,7 @@ use super::word::EndedWord;
 #[serde(deny_unknown_fields)]
 pub struct NewPurge {
     /// Only these jobs, in any final state. Without them, the jobs are selected by state, kind and age.
-    #[arg(value_name = "JOB")]
+    #[arg(value_name = "JOB", conflicts_with_all = ["state", "kind", "older_than"])]
     #[schema(value_type = Option<Vec<String>>, min_items = 1, max_items = 1000)]
     jobs: Option<Vec<JobId>>,
     /// Final state of the jobs. Default: dead.
@@ -61,5 +61,25 @@ impl NewPurge {
             }
             Some(_) => Err(Invalid("give either jobs, or state, kind and older_than".to_owned())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn jobs(request: serde_json::Value) -> Result<PurgedJobs, Invalid> {
+        serde_json::from_value::<NewPurge>(request).unwrap().jobs()
+    }
+
+    #[test]
+    fn an_empty_list_of_jobs_does_not_select_others() {
+        assert!(
+            matches!(jobs(json!({ "jobs": [], "remove": true })), Ok(PurgedJobs::Given(jobs)) if jobs.is_empty())
+        );
+        assert!(matches!(jobs(json!({ "remove": true })), Ok(PurgedJobs::Selected(_))));
+        assert!(jobs(json!({ "jobs": ["a"], "state": "dead" })).is_err());
     }
 }

@@ -4,7 +4,6 @@ use bellwether::schedule::{Misfire, When, Zone};
 
 use super::invalid::Invalid;
 use super::text::{CronText, DurationText, InstantText, Text, ZoneText};
-use super::word::{MisfireWord, Word};
 
 /// Defines a struct with the fields of a rule and its own fields. With serde's `flatten` instead, an error would not name
 /// the field or the line.
@@ -14,16 +13,16 @@ macro_rules! with_rule {
         pub struct $name $(<$job: $bound>)? {
             /// Tick at the times of a cron expression with five fields (minute, hour, day of month, month, day of week), or
             /// with six of which the first is the second.
-            #[arg(long, value_name = "EXPRESSION")]
+            #[arg(long, value_name = "EXPRESSION", conflicts_with_all = ["every", "at"])]
             cron: Option<$crate::text::CronText>,
             /// IANA zone of the cron expression, such as Europe/Berlin. Default: UTC.
-            #[arg(long)]
+            #[arg(long, requires = "cron")]
             zone: Option<$crate::text::ZoneText>,
             /// Tick at this interval, 1s to 366d.
-            #[arg(long, value_name = "DURATION")]
+            #[arg(long, value_name = "DURATION", conflicts_with = "at")]
             every: Option<$crate::text::DurationText>,
             /// Instant at which the interval starts. Default: 1970-01-01T00:00:00Z.
-            #[arg(long, value_name = "INSTANT")]
+            #[arg(long, value_name = "INSTANT", requires = "every")]
             anchor: Option<$crate::text::InstantText>,
             /// Tick once, at this instant.
             #[arg(long, value_name = "INSTANT")]
@@ -50,11 +49,13 @@ macro_rules! with_ticks {
                 /// What to do with ticks that were missed because there was no leader. Default for a new schedule: once.
                 #[arg(long)]
                 misfire: Option<$crate::word::MisfireWord>,
-                /// With misfire catch_up: maximum number of missed ticks that get a job, 1 to 100. Default: 10.
+                /// With misfire catch_up: maximum number of missed ticks that get a job, 1 to 100. Default if
+                /// misfire is given: 10.
                 #[arg(long, value_name = "N")]
                 #[schema(minimum = 1, maximum = 100)]
                 catch_up: Option<u32>,
-                /// With misfire catch_up: maximum age of missed ticks that get a job, 1s to 366d. Default: 1d.
+                /// With misfire catch_up: maximum age of missed ticks that get a job, 1s to 366d. Default if
+                /// misfire is given: 1d.
                 #[arg(long, value_name = "DURATION")]
                 catch_up_within: Option<$crate::text::DurationText>,
                 /// How late a tick may be without being missed, 1s to 7d. Default for a new schedule: 1m.
@@ -70,8 +71,14 @@ macro_rules! with_ticks {
         impl $(<$job: $bound>)? $name $(<$job>)? {
             /// Returns the given values. The schedule that they result in is not checked yet.
             pub fn change(&self) -> Result<bellwether::client::ScheduleChange, $crate::invalid::Invalid> {
-                let misfire = $crate::rule::misfire(self.misfire, self.catch_up, self.catch_up_within)?;
-                let change = bellwether::client::ScheduleChange::default().when(self.when()?).misfire(misfire);
+                let (most, oldest) = (self.catch_up, self.catch_up_within);
+                let change = bellwether::client::ScheduleChange::default().when(self.when()?);
+                let change = match self.misfire {
+                    Some($crate::word::Word(policy)) => {
+                        change.misfire($crate::rule::with_limits(policy, most, oldest)?)
+                    }
+                    None => change.catch_up(most).catch_up_within(oldest.map(|$crate::text::Text(age)| age)),
+                };
                 let change = change.grace(self.grace.map(|$crate::text::Text(grace)| grace));
                 Ok(change.overlap(self.overlap.map(|$crate::word::Word(overlap)| overlap)))
             }
@@ -117,19 +124,23 @@ pub(crate) fn no_rule() -> Invalid {
     Invalid("give one of cron, every and at".to_owned())
 }
 
-/// Returns the policy for missed ticks, with the limits of `catch_up`.
-pub(crate) fn misfire(
-    misfire: Option<MisfireWord>,
+/// Returns a policy for missed ticks with the given limits, which only `catch_up` has.
+pub(crate) fn with_limits(
+    policy: Misfire,
     most: Option<u32>,
     oldest: Option<DurationText>,
-) -> Result<Option<Misfire>, Invalid> {
-    match misfire.map(|Word(misfire)| misfire) {
-        Some(Misfire::CatchUp { at_most, within }) => Ok(Some(Misfire::CatchUp {
+) -> Result<Misfire, Invalid> {
+    match policy {
+        Misfire::CatchUp { at_most, within } => Ok(Misfire::CatchUp {
             at_most: most.unwrap_or(at_most),
             within: oldest.map_or(within, |Text(oldest)| oldest),
-        })),
-        _ if most.is_some() => Err(Invalid("catch_up needs misfire catch_up".to_owned())),
-        _ if oldest.is_some() => Err(Invalid("catch_up_within needs misfire catch_up".to_owned())),
-        other => Ok(other),
+        }),
+        Misfire::Skip | Misfire::Once if most.is_some() => {
+            Err(Invalid("catch_up needs misfire catch_up".to_owned()))
+        }
+        Misfire::Skip | Misfire::Once if oldest.is_some() => {
+            Err(Invalid("catch_up_within needs misfire catch_up".to_owned()))
+        }
+        Misfire::Skip | Misfire::Once => Ok(policy),
     }
 }

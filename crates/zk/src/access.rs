@@ -213,10 +213,11 @@ impl Access {
         self.by_role.as_ref().map(|by_role| &by_role.roles)
     }
 
-    /// The identity of the login in access lists, as in a file of roles: `digest:NAME:HASH` or `sasl:NAME`.
+    /// The identity of the login in access lists, as in a file of roles: `digest:NAME:HASH` or `sasl:NAME`. `None` without a
+    /// login, and for an invalid one.
     #[must_use]
     pub fn identity(&self) -> Option<String> {
-        self.login.as_ref().map(|login| match login.scheme {
+        self.login.as_ref().filter(|_| self.refused.is_none()).map(|login| match login.scheme {
             Scheme::Digest => format!("digest:{}", login.digest_id(&login.password)),
             Scheme::SaslDigestMd5 => format!("sasl:{}", login.user),
         })
@@ -246,7 +247,8 @@ impl Access {
         self.refused.clone().map_or(Ok(()), Err)
     }
 
-    /// Checks the login, and refuses a password in clear text to servers on other machines. Every connection begins with this.
+    /// Checks the login, and refuses a password in clear text to servers on other machines. Clients and nodes
+    /// begin with this, before they connect.
     ///
     /// # Errors
     /// The errors of [`Access::check_login`], and [`AccessError::ClearText`].
@@ -319,8 +321,11 @@ impl Access {
         }
     }
 
-    /// Connects with this identity.
+    /// Connects with this identity. An invalid login is not sent: without it the session would create znodes for anyone.
     pub(crate) async fn connect(&self, connector: Connector, to: &str) -> Result<Client, Error> {
+        if self.refused.is_some() {
+            return Err(Error::AuthFailed);
+        }
         let connector = self.introduce(connector);
         match &self.tls {
             Some(tls) => tls.connect(connector, to).await,

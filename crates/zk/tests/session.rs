@@ -242,6 +242,18 @@ async fn a_namespace_of_a_login_is_closed_to_others_and_an_open_one_is_exposed()
 }
 
 #[tokio::test]
+async fn an_invalid_login_gets_no_session_instead_of_one_without_a_login() {
+    let to = namespace("invalid-login").parse().expect("a connect string");
+    for access in
+        [Access::default().former_password("secret"), Access::login(Scheme::Digest, "a:b", "secret")]
+    {
+        let refused = connect_as(&to, &access, Duration::from_secs(5)).await.expect_err("no session");
+        assert!(matches!(refused, ConnectError::LoginRefused { .. }), "{refused}");
+        assert_eq!(access.identity(), None);
+    }
+}
+
+#[tokio::test]
 async fn the_clock_is_read_by_a_write_and_a_sequential_znode_has_its_number() {
     let zk = opened("clock-and-sequence").await;
     let [Outcome::Applied(before), Outcome::Applied(after)] = [zk.read_clock().await, zk.read_clock().await]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
+from .errors import InvalidInput
 from .options import NewJob
 from .values import Duration, duration_text, instant_text
 
@@ -24,9 +25,9 @@ class Ticks:
     misfire: Literal["skip", "once", "catch_up"] | None = None
     """What happens to ticks that were missed because there was no leader."""
     catch_up: int | None = None
-    """With `misfire="catch_up"`: how many missed ticks get a job; default 10."""
+    """With `misfire="catch_up"`: how many missed ticks get a job, 1 to 100. Default if `misfire` is given: 10."""
     catch_up_within: Duration | None = None
-    """With `misfire="catch_up"`: the maximum age of missed ticks that get a job; default a day."""
+    """With `misfire="catch_up"`: maximum age of missed ticks that get a job. Default if `misfire` is given: a day."""
     overlap: Literal["allow", "forbid", "queue"] | None = None
     grace: Duration | None = None
     """How late a tick may be before it counts as missed."""
@@ -60,7 +61,7 @@ class NewSchedule(Ticks):
 
     id: str
     job: NewJob
-    """The job that each tick submits. Its id, start and expiry are set by the schedule."""
+    """The job that each tick submits, without start, expiry and `if_exists`. Its id is not used."""
     expires_after: Duration | None = None
     job_id: str | None = None
     """Id of the job of every tick. Default: each tick has its own job."""
@@ -75,4 +76,7 @@ class NewSchedule(Ticks):
             "replace": self.replace or None,
         }
         chosen = {name: value for name, value in found.items() if value is not None}
-        return {"id": self.id, "job": replace(self.job, id=None).document(), **super().document(), **chosen}
+        job = replace(self.job, id=None).document()
+        if wrong := sorted(job.keys() - {"kind", "payload", "content_type", "options"}):
+            raise InvalidInput(f"the job of a schedule has no {', '.join(wrong)}: leave that out")
+        return {"id": self.id, "job": job, **super().document(), **chosen}

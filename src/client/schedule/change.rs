@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bellwether_core::schedule::{Misfire, Overlap, ScheduleSpec};
+use bellwether_core::schedule::{Misfire, Overlap, ScheduleSpec, SpecError};
 
 use crate::schedule::When;
 
@@ -14,6 +14,10 @@ pub struct ScheduleChange {
     pub when: Option<When>,
     /// How missed ticks are handled.
     pub misfire: Option<Misfire>,
+    /// How many missed ticks get a job, if the policy is [`Misfire::CatchUp`].
+    pub catch_up: Option<u32>,
+    /// How old these may be.
+    pub catch_up_within: Option<Duration>,
     /// How late a tick may be and still count as on time.
     pub grace: Option<Duration>,
     /// How a tick is handled while the job of the last tick has not ended.
@@ -35,6 +39,21 @@ impl ScheduleChange {
         self
     }
 
+    /// Changes how many missed ticks get a job: 1 to 100. An error for another policy than [`Misfire::CatchUp`].
+    #[must_use]
+    pub fn catch_up(mut self, at_most: impl Into<Option<u32>>) -> Self {
+        self.catch_up = at_most.into();
+        self
+    }
+
+    /// Changes how old missed ticks that get a job may be: 1 s to 366 d. An error for another policy than
+    /// [`Misfire::CatchUp`].
+    #[must_use]
+    pub fn catch_up_within(mut self, within: impl Into<Option<Duration>>) -> Self {
+        self.catch_up_within = within.into();
+        self
+    }
+
     /// Changes how late a tick may be and still count as on time.
     #[must_use]
     pub fn grace(mut self, grace: impl Into<Option<Duration>>) -> Self {
@@ -49,14 +68,31 @@ impl ScheduleChange {
         self
     }
 
-    /// Returns the changed spec, unchecked.
-    pub(super) fn of(&self, spec: &ScheduleSpec) -> ScheduleSpec {
-        ScheduleSpec {
+    /// Returns the changed spec. Its bounds are not checked.
+    pub(super) fn of(&self, spec: &ScheduleSpec) -> Result<ScheduleSpec, SpecError> {
+        Ok(ScheduleSpec {
             when: self.when.as_ref().map_or_else(|| spec.when.clone(), When::stored),
-            misfire: self.misfire.unwrap_or(spec.misfire),
+            misfire: self.policy(self.misfire.unwrap_or(spec.misfire))?,
             grace: self.grace.unwrap_or(spec.grace),
             overlap: self.overlap.unwrap_or(spec.overlap),
             template: spec.template.clone(),
+        })
+    }
+
+    /// Returns the policy with the changed limits.
+    fn policy(&self, policy: Misfire) -> Result<Misfire, SpecError> {
+        let given = match policy {
+            Misfire::CatchUp { at_most, within } => {
+                let at_most = self.catch_up.unwrap_or(at_most);
+                return Ok(Misfire::CatchUp { at_most, within: self.catch_up_within.unwrap_or(within) });
+            }
+            Misfire::Skip => "skip",
+            Misfire::Once => "once",
+        };
+        if self.catch_up.is_none() && self.catch_up_within.is_none() {
+            return Ok(policy);
         }
+        let allowed = "catch_up if its limits are changed".to_owned();
+        Err(SpecError::Bound { field: "misfire", allowed, given: given.to_owned() })
     }
 }

@@ -180,7 +180,7 @@ impl Schedules {
     ) -> BoxFuture<'a, Result<ScheduleView, ScheduleError>> {
         async move {
             self.rewrite(id, ChangeKind::Replaced, |record| {
-                let spec = change.of(&record.spec);
+                let spec = change.of(&record.spec)?;
                 spec.check()?;
                 // Compared as it is stored, so that this call's own write is recognised if its reply was lost.
                 let spec = as_stored(spec)?;

@@ -380,7 +380,23 @@ fn a_change_has_each_value_that_was_set_and_keeps_the_others() {
     assert_eq!(change.clone().misfire(misfire), ScheduleChange { misfire, ..change.clone() });
     let overlap = Some(Overlap::Queue);
     assert_eq!(change.clone().overlap(overlap), ScheduleChange { overlap, ..change.clone() });
-    assert_eq!(change.of(&spec), spec);
+    assert_eq!(change.of(&spec), Ok(spec));
+}
+
+#[test]
+fn a_change_of_a_limit_keeps_the_other_limit_and_needs_the_policy() {
+    let policy = |change: ScheduleChange, misfire| {
+        let spec = ScheduleSpec { misfire, ..Stage::new().record().spec };
+        change.of(&spec).map(|spec| spec.misfire).map_err(|error| error.to_string())
+    };
+    let catch_up = |at_most, within| Misfire::CatchUp { at_most, within };
+    let change = ScheduleChange::default;
+    assert_eq!(policy(change().catch_up(5), catch_up(3, HOUR)), Ok(catch_up(5, HOUR)));
+    assert_eq!(policy(change().catch_up_within(2 * HOUR), catch_up(3, HOUR)), Ok(catch_up(3, 2 * HOUR)));
+    assert_eq!(policy(change().misfire(catch_up(1, HOUR)).catch_up(5), Misfire::Skip), Ok(catch_up(5, HOUR)));
+    assert_eq!(policy(change().misfire(Misfire::Once), catch_up(3, HOUR)), Ok(Misfire::Once));
+    let refused = "misfire must be catch_up if its limits are changed, not once";
+    assert_eq!(policy(change().catch_up(5), Misfire::Once), Err(refused.to_owned()));
 }
 
 #[test]

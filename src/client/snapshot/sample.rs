@@ -101,17 +101,17 @@ pub(super) async fn queued(
     zk: &Zk,
     counts: &[(ClassName, Slot, usize)],
 ) -> ReadResult<(KindSample, Option<OldestQueued>)> {
-    let mut kinds = KindSample::default();
+    let mut sample = KindSample::default();
     let mut filled = counts.iter().filter(|(_, _, size)| *size > 0).collect::<Vec<_>>();
     for (class, _, size) in &filled {
-        kinds.all += size;
-        kinds.sampled += size;
-        *kinds.seen.entry(class.kind()).or_default() += size;
+        sample.all += size;
+        sample.sampled += size;
+        *sample.seen.entry(class.kind()).or_default() += size;
     }
     filled.sort_unstable_by_key(|(_, slot, _)| *slot);
     let first = enough(filled.into_iter().take(MAX_READ_BATCH), |(_, _, size)| *size, SAMPLE_SIZE);
     if first.is_empty() {
-        return Ok((kinds, None));
+        return Ok((sample, None));
     }
     let lists =
         zk.children_many(first.iter().map(|(class, slot, _)| path::ready_slot(class, *slot)).collect());
@@ -128,12 +128,12 @@ pub(super) async fn queued(
             }
         }
     }
-    let exact = seen >= kinds.all;
+    let exact = seen >= sample.all;
     // The members of a segment have waited for the same time.
     let first = |id| SegmentId::of_job(&id).map_or(id, |segment| MemberId { segment, number: 0 }.job());
     let oldest = oldest.map(|(since, id)| (since, first(id)));
     let oldest = oldest.map(|(since, id)| OldestQueued { id, since: since.into(), exact });
-    Ok((kinds, oldest))
+    Ok((sample, oldest))
 }
 
 /// Samples the jobs on live workers. An assignment does not contain the kind, so the records are read.
@@ -144,7 +144,7 @@ pub(super) async fn running(zk: &Zk, workers: &[Registered], turn: usize) -> Rea
         enough(busy, |worker| worker.assigned, NAMES).into_iter().map(|worker| path::inbox(worker.id));
     let ids = names(zk, inboxes).await?;
     let few = ids.iter().step_by(ids.len().div_ceil(SAMPLE_SIZE).max(1)).collect::<Vec<_>>();
-    let mut kinds = KindSample::unsampled(workers.iter().map(|worker| worker.assigned).sum());
+    let mut sample = KindSample::unsampled(workers.iter().map(|worker| worker.assigned).sum());
     let mut bytes = 0;
     for few in few.chunks(RECORDS) {
         // The path of a segment is that of the record of its id.
@@ -156,13 +156,13 @@ pub(super) async fn running(zk: &Zk, workers: &[Registered], turn: usize) -> Rea
                 Some(_) => wire::decode::<Segment>(&node.data).ok().map(|segment| segment.head.kind),
                 None => wire::decode::<JobRecord>(&node.data).ok().map(|record| record.kind),
             };
-            kinds.count(kind, jobs_of(id));
+            sample.count(kind, jobs_of(id));
         }
         if bytes >= ENOUGH {
             break;
         }
     }
-    Ok(kinds)
+    Ok(sample)
 }
 
 /// Returns the first parents that together have at least `most` children. Each parent has at least one child.

@@ -38,7 +38,7 @@ impl Planned {
 
     /// Whether the fault was injected.
     #[must_use]
-    pub fn has_struck(&self) -> bool {
+    pub fn is_injected(&self) -> bool {
         self.0.borrow().is_some()
     }
 }

@@ -59,7 +59,7 @@ async fn part(
     counts: &Counts,
     progress: &mut impl FnMut(Progress),
 ) -> Result<Part, String> {
-    let mut setup = Setup::set(config, run, name, counts).await?;
+    let mut setup = Setup::open(config, run, name, counts).await?;
     setup.fill(waiting, ranked, progress).await?;
     setup.known(waiting).await?;
     setup.work(config).await?;

@@ -15,7 +15,7 @@ pub(super) async fn measure(
     counts: &Counts,
     progress: &mut impl FnMut(Progress),
 ) -> Result<(Vec<Part>, Option<f64>), String> {
-    let mut setup = Setup::set(config, run, "group", counts).await?;
+    let mut setup = Setup::open(config, run, "group", counts).await?;
     setup.work(config).await?;
     let total = u32::try_from(config.size).map_err(|error| chain(&error))?;
     let group = Group::new(KIND, "bench").total(total);

@@ -16,7 +16,7 @@ pub(super) async fn measure(
     counts: &Counts,
     progress: &mut impl FnMut(Progress),
 ) -> Result<(Vec<Part>, Option<f64>), String> {
-    let mut setup = Setup::set(config, run, "lanes", counts).await?;
+    let mut setup = Setup::open(config, run, "lanes", counts).await?;
     let jobs = EACH * config.size;
     let laned = |n: usize| job(n).lane(format!("lane-{}", n % config.size));
     setup.fill(jobs, laned, progress).await?;

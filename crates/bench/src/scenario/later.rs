@@ -25,7 +25,7 @@ pub(super) async fn measure(
     counts: &Counts,
     progress: &mut impl FnMut(Progress),
 ) -> Result<(Vec<Part>, Option<f64>), String> {
-    let mut setup = Setup::set(config, run, "later", counts).await?;
+    let mut setup = Setup::open(config, run, "later", counts).await?;
     let first = SystemTime::now() + AHEAD;
     let later = |n: usize| {
         let minute = u32::try_from(n % MINUTES).expect("less than MINUTES");

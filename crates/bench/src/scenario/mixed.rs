@@ -97,7 +97,7 @@ pub(super) async fn measure(
     let mut parts = Vec::new();
     for load in Load::ALL {
         let name = format!("mixed-{}", parts.len());
-        let mut setup = Setup::set(config, run, &name, counts).await?;
+        let mut setup = Setup::open(config, run, &name, counts).await?;
         let kinds = (0..KINDS).map(kind).collect::<Vec<_>>();
         let kinds = kinds.iter().map(String::as_str).chain([KIND]).collect::<Vec<_>>();
         setup.work_on(config, &kinds).await?;

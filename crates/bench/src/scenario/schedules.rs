@@ -28,7 +28,7 @@ pub(super) async fn measure(
     counts: &Counts,
     progress: &mut impl FnMut(Progress),
 ) -> Result<(Vec<Part>, Option<f64>), String> {
-    let mut setup = Setup::set(config, run, "schedules", counts).await?;
+    let mut setup = Setup::open(config, run, "schedules", counts).await?;
     setup.work(config).await?;
     let schedules = setup.client.schedules();
     // The first ticks are after the last schedule is added.

@@ -27,6 +27,7 @@ const CHUNK: usize = 1_000;
 /// Concurrent calls.
 const AT_ONCE: usize = 4;
 
+/// The processes of a measurement, which run until it ends.
 pub(super) struct Setup<'a> {
     counts: &'a Counts,
     namespace: ConnectString,
@@ -59,7 +60,7 @@ pub(super) struct Clock {
 }
 
 impl<'a> Setup<'a> {
-    pub(super) async fn set(
+    pub(super) async fn open(
         config: &ScenarioConfig,
         run: Uuid,
         part: &str,

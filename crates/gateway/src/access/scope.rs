@@ -14,7 +14,7 @@ use std::time::SystemTime;
 use bellwether::client::JobOptions;
 
 use super::Role;
-use bellwether_documents::Textual as _;
+use bellwether_documents::{InstantText, Text};
 
 /// The highest `max_open_jobs`. The gateway remembers the ids of these jobs.
 pub(super) const MAX_OPEN_JOBS: usize = 10_000;
@@ -92,7 +92,7 @@ impl Scope {
                 }
                 "expires" => {
                     taken(scope.expires.is_some())?;
-                    let at = SystemTime::parse(value).ok();
+                    let at = value.parse::<InstantText>().ok().map(|Text(at)| at);
                     scope.expires =
                         Some(at.ok_or("expires must be an instant such as 2027-01-01T00:00:00Z")?);
                 }

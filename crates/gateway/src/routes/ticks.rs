@@ -7,23 +7,13 @@ use axum::extract::State;
 use bellwether::client::ScheduleRecordView;
 use bellwether::schedule::{instant, tick_id};
 use bellwether::{JobId, ScheduleId};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::extract::{QueryParameters, ScheduleName};
 use crate::problem::{Fault, Problem};
 use crate::state::App;
-use bellwether_documents::{PreviewedRule, StateWord, Word, ticks};
-
-/// The number of ticks.
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(super) struct HowMany {
-    /// Maximum number of next and of last ticks; default 5.
-    #[param(minimum = 1, maximum = 100)]
-    count: Option<usize>,
-}
+use bellwether_documents::{PreviewedRule, StateWord, TickQuery, Word};
 
 /// The next ticks of a rule.
 #[derive(Serialize, ToSchema)]
@@ -73,7 +63,7 @@ pub(super) async fn preview_ticks(
 /// Show the next and the last ticks of a schedule, with the jobs of the last ones.
 #[utoipa::path(
     get, path = "/v1/schedules/{id}/ticks", tag = "schedules", security(("token" = ["read"])),
-    params(("id" = String, Path, description = "The schedule's name"), HowMany),
+    params(("id" = String, Path, description = "The schedule's name"), TickQuery),
     responses(
         (status = 200, description = "The ticks", body = ScheduleTicks),
     )
@@ -81,9 +71,9 @@ pub(super) async fn preview_ticks(
 pub(super) async fn list_ticks(
     State(app): State<App>,
     ScheduleName(id): ScheduleName,
-    QueryParameters(how_many): QueryParameters<HowMany>,
+    QueryParameters(query): QueryParameters<TickQuery>,
 ) -> Result<Answer<ScheduleTicks>, Problem> {
-    let count = ticks(how_many.count)?;
+    let count = query.count()?;
     let unreadable =
         |error: String| Fault::Conflict.because(format!("schedule {id} cannot be read: {error}"));
     let record = app.client.schedules().get(&id).await?.record;

@@ -6,11 +6,11 @@ use std::time::Duration;
 use bellwether::Job;
 
 use super::exit::Failure;
-use bellwether_documents::Textual as _;
+use bellwether_documents::{DurationText, Text};
 
 /// Parses a duration such as `10s`, `500ms`, `2m`, `1h` or `1d`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    Duration::parse(text)
+    text.parse::<DurationText>().map(|Text(duration)| duration)
 }
 
 /// Limit of bytes that are read. It is above the client's limit, so that the client's error can name the size.

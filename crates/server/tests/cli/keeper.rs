@@ -92,8 +92,8 @@ fn invalid_options_of_a_keeper_are_rejected_with_the_option_to_change() {
 
 #[test]
 fn a_keeper_without_protection_is_not_reachable_from_other_machines() {
-    let papers = concat!(env!("CARGO_MANIFEST_DIR"), "/../keeper/tests/certificates/");
-    let file = |name: &str| format!("{papers}{name}");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../keeper/tests/certificates/");
+    let file = |name: &str| format!("{folder}{name}");
     let (cert, key, ca) = (file("server.pem"), file("server.key"), file("ca.pem"));
     let open = ["keeper", "--memory", "--listen", "0.0.0.0:0"];
     let tls = ["--tls-cert", &cert, "--tls-key", &key];

@@ -53,7 +53,7 @@ fn invalid_options_of_a_job_are_usage_errors() {
         (&["--priority", "10"][..], "priority must be 0 to 9"),
         (&["--delay", "20000d"], "run_at must be at most 3653 days ahead"),
         (&["--run-at", "tomorrow"], "is not an instant"),
-        (&["--run-at", "2029-11-21T12:33:00Z", "--delay", "1h"], "give run_at or delay, not both"),
+        (&["--run-at", "2029-11-21T12:33:00Z", "--delay", "1h"], "cannot be used with"),
         (&["--expires-in", "0s"], "expiry must be in the future"),
         (&["--delay", "2h", "--expires-in", "1h"], "expiry must be after run_at"),
         (&["--delay", "2h", "--if-exists", "again", "--named", "n"], "reopened immediately"),

@@ -70,7 +70,7 @@ async fn a_purge_counts_records_and_removes_them_only_with_remove() {
     run_in(&to, &["job", "show", "b"]).exits(0);
     let given = run_in(&to, &["job", "purge", "a", "b", "--remove", "--output", "json"]).exits(0).json();
     assert_eq!(given, json!({ "matched": 0, "removed": 0, "too_recent": 0, "dry_run": false }));
-    run_in(&to, &["job", "purge", "a", "--kind", "sum"]).exits(2).says("give either jobs, or state");
+    run_in(&to, &["job", "purge", "a", "--kind", "sum"]).exits(2).says("cannot be used with");
     assert_eq!(run_in(&to, &ended).exits(0).json(), json!([]));
     run_in(&to, &["job", "purge", "--state", "queued"]).exits(2).says("possible values: succeeded");
 }

@@ -45,9 +45,10 @@ fn invalid_schedules_are_rejected_before_anything_is_sent() {
         ),
         (vec!["preview", "--every", "0s"], "every must be 1s to 366d"),
         (vec!["preview", "nightly", "--every", "5s"], "cannot be used with"),
+        (vec!["preview", "nightly", "--zone", "UTC"], "cannot be used with"),
         (vec!["preview"], "required arguments were not provided"),
         (vec!["preview", "--cron", "0 2 * * *", "-n", "0"], "count must be 1 to 100, not 0"),
-        (vec!["add", "nightly", "sum"], "give one of cron, every and at"),
+        (vec!["add", "nightly", "sum"], "required arguments were not provided"),
         (vec!["add", "nightly", "sum", "--cron", "@daily"], "has 1 fields"),
         (vec!["add", "a/b", "sum", "--every", "5s"], "schedule has '/' at byte 1"),
         (vec!["add", "nightly", "sum", "--every", "400d"], "every must be 1s to 366d"),
@@ -158,16 +159,19 @@ fn a_change_of_a_schedule_keeps_the_options_that_are_not_given() {
     assert_eq!(json!(fields), json!(["forbid", "paused", "5m", "sum", 2]), "{changed}");
     let misfire = ["misfire", "catch_up", "catch_up_within"].map(|field| changed[field].clone());
     assert_eq!(json!(misfire), json!(["catch_up", 3, "1d"]), "{changed}");
+    let changed = in_json(&["change", "nightly", "--catch-up-within", "2h"]).exits(0).json();
+    let limits = [&changed["catch_up"], &changed["catch_up_within"]];
+    assert_eq!(json!(limits), json!([3, "2h"]), "the other limit is kept: {changed}");
     assert_eq!(changed["when"]["zone"], "Europe/Berlin");
     let hourly = in_json(&["change", "nightly", "--every", "1h"]).exits(0).json();
     assert_eq!((&hourly["when"]["every"], &hourly["overlap"]), (&json!("1h"), &json!("forbid")), "{hourly}");
-    assert_eq!(in_json(&["change", "nightly", "--every", "1h"]).exits(0).json()["spec_version"], 3);
+    assert_eq!(in_json(&["change", "nightly", "--every", "1h"]).exits(0).json()["spec_version"], 4);
     for (arguments, said) in [
         (&["nightly"][..], "required arguments were not provided"),
-        (&["nightly", "--zone", "UTC"], "zone needs cron"),
-        (&["nightly", "--every", "1h", "--at", "2030-01-01T00:00:00Z"], "give one of cron, every and at"),
+        (&["nightly", "--zone", "UTC"], "--cron <EXPRESSION>"),
+        (&["nightly", "--every", "1h", "--at", "2030-01-01T00:00:00Z"], "cannot be used with"),
         (&["nightly", "--grace", "8d"], "grace must be 1s to 7d"),
-        (&["nightly", "--catch-up", "3"], "catch_up needs misfire catch_up"),
+        (&["nightly", "--misfire", "once", "--catch-up", "3"], "catch_up needs misfire catch_up"),
     ] {
         in_json(&[&["change"], arguments].concat()).exits(2).says(said);
     }

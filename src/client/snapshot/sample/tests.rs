@@ -8,16 +8,16 @@ fn kind(name: &str) -> Kind {
     Kind::new(name).unwrap()
 }
 
-fn kinds(seen: &[(&str, usize)], sampled: usize, all: usize) -> KindSample {
+fn sample(seen: &[(&str, usize)], sampled: usize, all: usize) -> KindSample {
     KindSample { seen: seen.iter().map(|(name, n)| (kind(name), *n)).collect(), sampled, all }
 }
 
 #[test]
 fn an_estimate_is_exact_if_all_jobs_were_sampled_and_proportional_otherwise() {
-    let exact = kinds(&[("a", 3)], 5, 5);
+    let exact = sample(&[("a", 3)], 5, 5);
     assert_eq!(exact.of(&kind("a")), Some(Estimate { count: 3, exact: true }));
     assert_eq!(exact.of(&kind("b")), Some(Estimate { count: 0, exact: true }));
-    let some = kinds(&[("a", 50)], 200, 10_000);
+    let some = sample(&[("a", 50)], 200, 10_000);
     assert_eq!(some.of(&kind("a")), Some(Estimate { count: 2_500, exact: false }));
     assert_eq!(some.of(&kind("b")), Some(Estimate { count: 0, exact: false }));
     assert_eq!(KindSample::unsampled(7).of(&kind("a")), None);
@@ -42,11 +42,11 @@ fn listing_stops_exactly_at_enough_children() {
 
 #[test]
 fn a_sampled_job_counts_and_its_kind_if_it_is_known() {
-    let mut kinds = KindSample::unsampled(5);
+    let mut sample = KindSample::unsampled(5);
     for name in [Some("a"), Some("a"), Some("b"), None] {
-        kinds.count(name.map(kind), 1);
+        sample.count(name.map(kind), 1);
     }
-    assert_eq!(kinds, KindSample { all: 5, ..self::kinds(&[("a", 2), ("b", 1)], 4, 5) });
+    assert_eq!(sample, KindSample { all: 5, ..self::sample(&[("a", 2), ("b", 1)], 4, 5) });
 }
 
 /// A namespace with this many queued jobs, the first of them the oldest.

@@ -16,8 +16,7 @@ use crate::zookeeper::ZooKeeper;
 
 /// The shortest retention for all ends.
 fn retention() -> Retention {
-    let [succeeded, cancelled, dead] = [MIN_RETENTION; 3];
-    Retention::default().succeeded(succeeded).cancelled(cancelled).dead(dead)
+    Retention::default().succeeded(MIN_RETENTION).cancelled(MIN_RETENTION).dead(MIN_RETENTION)
 }
 
 /// Returns the removal that a janitor sends now, if there is one.

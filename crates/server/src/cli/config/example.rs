@@ -24,8 +24,8 @@ const SCHEDULES: &str = r#"
 # cron = "30 2 * * *"
 # zone = "Europe/Berlin"
 # misfire = "catch_up"   # or "skip", "once"
-# catch_up = 3
-# catch_up_within = "1d"
+# catch_up = 3                                              # default: 10
+# catch_up_within = "1d"                                    # the default
 # overlap = "forbid"                                        # or "allow", "queue"
 # job_id = "report"                                         # all ticks start this one job
 # job = { kind = "echo", payload = { region = "eu" }, options = { max_attempts = 3, timeout = "10m" } }

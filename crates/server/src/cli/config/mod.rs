@@ -161,7 +161,7 @@ tags = ["gpu"]
 id = "beat"
 every = "5s"
 misfire = "skip"
-job = { kind = "beat" }
+job = { kind = "beat", content_type = "text/plain", payload = "tick" }
 
 [[schedule]]
 id = "launch"
@@ -266,7 +266,12 @@ job = { kind = "launch" }
                 "slots = 3\n[[schedule]]\nid = \"nightly\"",
                 "node.toml:2: unknown field `slots`, expected `node` or `schedule`",
             ),
-            ("kind = \"beat\"", "", "node.toml:28: missing field `kind`"),
+            ("kind = \"beat\", ", "", "node.toml:28: missing field `kind`"),
+            (
+                "\"tick\"",
+                "[1]",
+                "node.toml:24: payload must be a string, because its content_type is \"text/plain\"",
+            ),
             ("[[schedule]]\nid = \"launch\"", "[[schedule\nid = \"launch\"", "node.toml:30: "),
         ] {
             assert!(FILE.contains(from), "{from}");

@@ -4,7 +4,7 @@
 use std::time::SystemTime;
 
 use bellwether::{Schedule, ScheduleId};
-use clap::Args;
+use clap::{ArgGroup, Args};
 use serde_json::json;
 
 use super::super::exit::Failure;
@@ -13,6 +13,7 @@ use super::super::{Global, input};
 use bellwether_documents::{NewSchedule, ScheduleDocument, ScheduledJob};
 
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("rule").args(["cron", "every", "at"]).required(true)))]
 pub(crate) struct Add {
     #[command(flatten)]
     schedule: NewSchedule<ScheduledJob<()>>,

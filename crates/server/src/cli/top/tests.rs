@@ -38,11 +38,11 @@ fn worker(n: u128, node: &str, kinds: &[&str], assigned: usize, ended: usize) ->
     worker
 }
 
-fn kinds(seen: &[(&str, usize)], sampled: usize, all: usize) -> KindSample {
-    let mut kinds = KindSample::default();
-    kinds.seen = seen.iter().map(|(name, n)| (kind(name), *n)).collect();
-    (kinds.sampled, kinds.all) = (sampled, all);
-    kinds
+fn sample(seen: &[(&str, usize)], sampled: usize, all: usize) -> KindSample {
+    let mut sample = KindSample::default();
+    sample.seen = seen.iter().map(|(name, n)| (kind(name), *n)).collect();
+    (sample.sampled, sample.all) = (sampled, all);
+    sample
 }
 
 /// Three workers; the third serves only the kind `mail`.
@@ -71,8 +71,8 @@ fn snapshot() -> Snapshot {
     snapshot.depths = depths(12_500, 1_204);
     (snapshot.record_totals.created, snapshot.record_totals.removed) =
         (WrappingCount::of(20_000), WrappingCount::of(7_500));
-    snapshot.queued = kinds(&[("mail", 50), ("sum", 150)], 200, 1_204);
-    snapshot.running = kinds(&[("mail", 2), ("report", 9), ("sum", 4)], 15, 15);
+    snapshot.queued = sample(&[("mail", 50), ("sum", 150)], 200, 1_204);
+    snapshot.running = sample(&[("mail", 2), ("report", 9), ("sum", 4)], 15, 15);
     snapshot
 }
 
@@ -92,7 +92,7 @@ fn later() -> Snapshot {
     now.depths = depths(12_700, 1_210);
     (now.record_totals.created, now.record_totals.removed) =
         (WrappingCount::of(20_204), WrappingCount::of(7_504));
-    now.queued = kinds(&[("mail", 50), ("sum", 150)], 200, 1_210);
+    now.queued = sample(&[("mail", 50), ("sum", 150)], 200, 1_210);
     now
 }
 
@@ -182,7 +182,7 @@ fn attempts_are_counted_by_kind_if_its_workers_serve_no_other_kind() {
 #[test]
 fn a_kind_without_workers_is_shown_while_its_jobs_wait() {
     let mut now = later();
-    now.queued = kinds(&[("typo", 2)], 2, 2);
+    now.queued = sample(&[("typo", 2)], 2, 2);
     let view = view(&now);
     let typo = view.kinds.iter().find(|kind| kind.kind == "typo").unwrap();
     assert_eq!((typo.workers, typo.waiting.unwrap().count), (0, 2));

@@ -61,7 +61,7 @@
 //!
 //! # At least one
 //!
-//! Under [`Policy::AtLeastOne`] a term that ends without a sign of a successor is *held* (`held.rs`): Idle, Campaigning, Standby
+//! Under [`Policy::AtLeastOne`] a term that ends without a sign of a successor is *held* (`held_term.rs`): Idle, Campaigning, Standby
 //! and Claiming are then externally [`LeadershipState::Paused`] with that term, and the node may act.
 //!
 //! # Recovery and limits
