@@ -62,15 +62,15 @@ with_job! {
     #[serde(deny_unknown_fields)]
     #[schema(as = NewJob)]
     pub struct NewJob {
-        /// Id of the job: `[A-Za-z0-9._-]`, at most 128 characters. The same id, kind and payload is the same job, so
-        /// submitting a job with an id again is safe. Without it an id is generated.
-        #[arg(
-            long,
-            help = "Id of the job [default: generated]. The same id, kind and payload is the same job, so submitting a job \
-                    with an id again is safe. With --count the ids are ID-1, ID-2, …"
-        )]
+        /// Id of the job: letters, digits, `.`, `_` and `-`, at most 128 characters. The same id, kind and payload is the same
+        /// job, so submitting a job with an id again is safe. Default: a generated id.
+        #[arg(long)]
         #[schema(example = "sum-1", pattern = "^[A-Za-z0-9._-]{1,128}$")]
         pub id: Option<String>,
+        /// Name of the job within its kind, instead of an id: the id is KIND:NAME.
+        #[arg(long, value_name = "NAME", conflicts_with = "id")]
+        #[schema(example = "2026-11-21", pattern = "^[A-Za-z0-9._-]{1,128}$")]
+        pub named: Option<String>,
         /// What to do if a job with this id exists. Default: same.
         #[arg(long, value_name = "MODE", default_value = "same", hide_default_value = true)]
         #[serde(default)]
@@ -103,12 +103,16 @@ impl<P: Default> NewJob<P> {
         self,
         with_payload: impl FnOnce(&str, P, &str) -> Result<Job, E>,
     ) -> Result<Job, E> {
+        not_both(("id", self.id.is_some()), ("named", self.named.is_some()))?;
         not_both(("run_at", self.run_at.is_some()), ("delay", self.delay.is_some()))?;
         not_both(("expires_at", self.expires_at.is_some()), ("expires_in", self.expires_in.is_some()))?;
         let job = make((&self.kind, self.payload, self.content_type.as_deref()), self.options, with_payload)?;
         let mut job = job.if_exists(self.if_exists.0);
         if let Some(id) = self.id {
             job = job.id(id);
+        }
+        if let Some(name) = self.named {
+            job = job.named(name);
         }
         if let Some(Text(at)) = self.run_at {
             job = job.run_at(at);

@@ -31,7 +31,7 @@ with_ticks! {
         #[schema(example = "reindex")]
         job_id: Option<String>,
         /// Whether to replace a schedule that has this name and another spec. Otherwise that is a conflict.
-        #[arg(long, help = "Replace a schedule that has this name and another spec")]
+        #[arg(long)]
         #[serde(default)]
         replace: bool,
         /// The job that each tick submits.

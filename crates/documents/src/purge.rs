@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use bellwether::client::Purge;
+use bellwether::client::{Purge, Purged};
 use bellwether::{JobId, Kind};
 use clap::Args;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::invalid::Invalid;
@@ -33,7 +33,7 @@ pub struct NewPurge {
     #[schema(default = "0s")]
     older_than: Option<DurationText>,
     /// Whether to remove the records. Without this they are only counted.
-    #[arg(long, help = "Remove the records. Without this option they are only counted")]
+    #[arg(long)]
     #[serde(default)]
     pub remove: bool,
 }
@@ -61,6 +61,28 @@ impl NewPurge {
             }
             Some(_) => Err(Invalid("give either jobs, or state, kind and older_than".to_owned())),
         }
+    }
+}
+
+/// The outcome of a purge.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = Purged)]
+pub struct PurgedDocument {
+    /// Matching records that were found.
+    pub matched: u64,
+    /// Records that were removed.
+    pub removed: u64,
+    /// Matching records that are kept because their jobs ended within the last minute.
+    pub too_recent: u64,
+    /// Whether all records were read. Otherwise the time limit was reached: repeat the request to continue.
+    pub complete: bool,
+}
+
+impl PurgedDocument {
+    /// Returns the document of a purge that has ended, or of its progress.
+    pub fn new(purged: &Purged, complete: bool) -> Self {
+        let Purged { matched, removed, too_recent, .. } = *purged;
+        Self { matched, removed, too_recent, complete }
     }
 }
 

@@ -16,30 +16,22 @@ pub struct WorkerChange {
     /// Number of jobs that run at the same time, 0 to 4096; 0 takes no jobs.
     #[arg(long)]
     slots: Option<u32>,
-    /// Tags instead of the present ones.
-    #[arg(
-        long,
-        value_name = "TAG,…",
-        help = "Replace the tags by these, separated by commas; an empty value removes all"
-    )]
+    /// Tags instead of the present ones. On the command line they are separated by commas, and an empty value removes all.
+    #[arg(long, value_name = "TAG,…")]
     #[schema(value_type = Option<Vec<String>>)]
     tags: Option<Tags>,
-    /// Kinds of which the worker starts no jobs.
-    #[arg(long = "pause-kind", value_name = "KIND", help = "Pause this kind on the worker. Can be repeated")]
+    /// Kinds of which the worker starts no further jobs. The option can be repeated.
+    #[arg(long = "pause-kind", value_name = "KIND")]
     #[serde(default)]
     #[schema(value_type = Vec<String>)]
     pause_kinds: Vec<Kind>,
-    /// Kinds of which the worker starts jobs again.
-    #[arg(
-        long = "resume-kind",
-        value_name = "KIND",
-        help = "Kind of which the worker starts jobs again. Can be repeated"
-    )]
+    /// Kinds of which the worker starts jobs again. The option can be repeated.
+    #[arg(long = "resume-kind", value_name = "KIND")]
     #[serde(default)]
     #[schema(value_type = Vec<String>)]
     resume_kinds: Vec<Kind>,
     /// Whether to return to the configuration of the node first.
-    #[arg(long, help = "Return to the configuration of the node first")]
+    #[arg(long)]
     #[serde(default)]
     reset: bool,
 }

@@ -10,13 +10,13 @@ use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
 use super::submit::{NewJob, job};
-use super::submitted::Submitted;
 use crate::extract::{Bounded, Json, Traced};
 use crate::layers::{AuditNote, Caller};
 use crate::limits::{MAX_BATCH, MAX_BATCH_BODY};
 use crate::problem::Problem;
 use crate::state::App;
 use bellwether::client::JobHandle;
+use bellwether_documents::SubmittedDocument;
 
 /// Jobs to submit.
 #[derive(Deserialize, ToSchema)]
@@ -80,7 +80,7 @@ pub(super) struct BatchAnswer {
 #[serde(untagged)]
 pub(super) enum One {
     /// The job was accepted.
-    Accepted(Submitted),
+    Accepted(SubmittedDocument),
     /// The job was refused, or its outcome is unknown.
     Refused {
         /// The reason.
@@ -121,7 +121,7 @@ pub(super) async fn submit_batch(
     let refused = answers.len() - accepted;
     let told = AuditNote(format!("{accepted} jobs accepted, {refused} not"));
     let jobs = answers.into_iter().map(|answer| match answer {
-        Ok(job) => One::Accepted(Submitted::of(&job)),
+        Ok(job) => One::Accepted((&job).into()),
         Err(error) => One::Refused { problem: error.into() },
     });
     let mut answer = Answer(BatchAnswer { accepted, refused, jobs: jobs.collect() }).into_response();

@@ -15,7 +15,6 @@ use utoipa::ToSchema;
 use super::batch::{BatchAnswer, One, some_jobs};
 use super::pages::page;
 use super::submit::{NewJob, job};
-use super::submitted::Submitted;
 use super::wait::{HowLong, within};
 use crate::extract::{Bounded, GroupName, Json, QueryParameters, Traced};
 use crate::layers::{AuditNote, Caller};
@@ -248,7 +247,7 @@ pub(super) async fn submit_members(
     let accepted = answers.iter().filter(|answer| answer.is_ok()).count();
     let refused = answers.len() - accepted;
     let jobs = answers.into_iter().map(|answer| match answer {
-        Ok(job) => One::Accepted(Submitted::of(&job)),
+        Ok(job) => One::Accepted((&job).into()),
         Err(error) => One::Refused { problem: error.into() },
     });
     let mut answer = Answer(BatchAnswer { accepted, refused, jobs: jobs.collect() }).into_response();

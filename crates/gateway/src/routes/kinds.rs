@@ -4,31 +4,18 @@ use axum::Extension;
 use axum::Json as Answer;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::extract::KindName;
 use crate::layers::{AuditNote, Caller};
 use crate::problem::Problem;
 use crate::state::App;
-use bellwether_documents::KindDocument;
+use bellwether_documents::{KindDocument, KindOutcomeDocument};
 
-/// The outcome of a change.
-#[derive(Serialize, ToSchema)]
-pub(super) struct KindChanged {
-    /// The kind.
-    kind: String,
-    /// `paused` or `already_paused`; `resumed` or `not_paused`.
-    outcome: &'static str,
-}
-
-impl IntoResponse for KindChanged {
-    fn into_response(self) -> Response {
-        let told = AuditNote(format!("kind {} {}", self.kind, self.outcome));
-        let mut answer = Answer(self).into_response();
-        answer.extensions_mut().insert(told);
-        answer
-    }
+fn told(outcome: KindOutcomeDocument) -> Response {
+    let told = AuditNote(format!("kind {} {}", outcome.kind, outcome.outcome));
+    let mut answer = Answer(outcome).into_response();
+    answer.extensions_mut().insert(told);
+    answer
 }
 
 /// List the kinds that live workers serve, and the kinds that are paused.
@@ -50,17 +37,16 @@ pub(super) async fn list_kinds(State(app): State<App>) -> Result<Answer<Vec<Kind
     post, path = "/v1/kinds/{kind}/pause", tag = "kinds", security(("token" = ["operate"])),
     params(("kind" = String, Path, description = "The kind")),
     responses(
-        (status = 200, description = "The kind is paused", body = KindChanged),
+        (status = 200, description = "The kind is paused", body = KindOutcomeDocument),
     )
 )]
 pub(super) async fn pause_kind(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     KindName(kind): KindName,
-) -> Result<KindChanged, Problem> {
+) -> Result<Response, Problem> {
     let done = app.client.pause_kind(&kind, &caller.author()).await?;
-    let outcome = if done { "paused" } else { "already_paused" };
-    Ok(KindChanged { kind: kind.to_string(), outcome })
+    Ok(told(KindOutcomeDocument::paused(&kind, done)))
 }
 
 /// Resume a kind: its jobs are assigned again.
@@ -68,14 +54,13 @@ pub(super) async fn pause_kind(
     post, path = "/v1/kinds/{kind}/resume", tag = "kinds", security(("token" = ["operate"])),
     params(("kind" = String, Path, description = "The kind")),
     responses(
-        (status = 200, description = "The kind is not paused", body = KindChanged),
+        (status = 200, description = "The kind is not paused", body = KindOutcomeDocument),
     )
 )]
 pub(super) async fn resume_kind(
     State(app): State<App>,
     KindName(kind): KindName,
-) -> Result<KindChanged, Problem> {
+) -> Result<Response, Problem> {
     let done = app.client.resume_kind(&kind).await?;
-    let outcome = if done { "resumed" } else { "not_paused" };
-    Ok(KindChanged { kind: kind.to_string(), outcome })
+    Ok(told(KindOutcomeDocument::resumed(&kind, done)))
 }

@@ -27,7 +27,6 @@ mod schedules;
 mod show;
 mod stored;
 mod submit;
-mod submitted;
 mod ticks;
 mod wait;
 mod worker_jobs;

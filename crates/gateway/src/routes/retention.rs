@@ -7,9 +7,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json as Answer};
 use bellwether::metrics::HttpRefusal;
-use serde::Serialize;
 use tokio::time::timeout;
-use utoipa::ToSchema;
 
 use crate::extract::{Bounded, Json};
 use crate::layers::{AuditNote, Caller};
@@ -18,7 +16,7 @@ use crate::metrics::refused;
 use crate::problem::{Fault, Problem};
 use crate::state::App;
 use bellwether::client::Purged;
-use bellwether_documents::{NewPurge, PurgedJobs, RetentionChange, RetentionDocument};
+use bellwether_documents::{NewPurge, PurgedDocument, PurgedJobs, RetentionChange, RetentionDocument};
 
 /// Time limit of a purge; its progress is returned. It is below the time limit of a request, whose error would not
 /// contain the progress.
@@ -41,20 +39,6 @@ fn jobs(new: NewPurge) -> Result<PurgedJobs, Problem> {
         }
         PurgedJobs::Given(_) | PurgedJobs::Selected(_) => Ok(jobs),
     }
-}
-
-/// The outcome of a purge.
-#[derive(Serialize, ToSchema)]
-#[schema(as = Purged)]
-pub(super) struct PurgeAnswer {
-    /// Matching records that were found.
-    matched: u64,
-    /// Records that were removed.
-    removed: u64,
-    /// Matching records that are kept because their jobs ended within the last minute.
-    too_recent: u64,
-    /// Whether all records were read. Otherwise the time limit was reached: repeat the request to continue.
-    complete: bool,
 }
 
 /// Show how long records are kept.
@@ -103,7 +87,7 @@ pub(super) async fn set_retention(
     post, path = "/v1/purge", tag = "retention", security(("token" = ["admin"])),
     request_body = NewPurge,
     responses(
-        (status = 200, description = "The outcome of the purge", body = PurgeAnswer),
+        (status = 200, description = "The outcome of the purge", body = PurgedDocument),
         (status = "5XX", description = "The outcome is unknown: records may have been removed", body = Problem, content_type = "application/problem+json"),
     )
 )]
@@ -131,8 +115,8 @@ pub(super) async fn purge_jobs(
         Ok(done) => (done?, true),
         Err(_) => (*so_far.lock().unwrap_or_else(PoisonError::into_inner), false),
     };
-    let Purged { matched, removed, too_recent, .. } = done;
-    let mut answer = Answer(PurgeAnswer { matched, removed, too_recent, complete }).into_response();
+    let mut answer = Answer(PurgedDocument::new(&done, complete)).into_response();
+    let removed = done.removed;
     answer.extensions_mut().insert(AuditNote(format!("{removed} records removed, complete {complete}")));
     Ok(answer)
 }

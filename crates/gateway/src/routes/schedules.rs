@@ -10,14 +10,15 @@ use utoipa::ToSchema;
 
 use super::pages::page;
 use super::submit::{JsonText, accepted, scheduled_job};
-use super::submitted::Submitted;
 use crate::extract::{Bounded, Json, QueryParameters, ScheduleName};
 use crate::layers::{AuditNote, Caller};
 use crate::limits::MAX_BODY;
 use crate::problem::Problem;
 use crate::state::App;
 use bellwether::client::{Added, ScheduleView};
-use bellwether_documents::{ChangedSchedule, NewSchedule, PageQuery, ScheduleDocument, ScheduledJob};
+use bellwether_documents::{
+    ChangedSchedule, NewSchedule, PageQuery, ScheduleDocument, ScheduledJob, SubmittedDocument,
+};
 
 /// A schedule to add. The alias gives the schema its plain name.
 type ScheduleRequest = NewSchedule<ScheduledJob<JsonText>>;
@@ -199,8 +200,8 @@ pub(super) async fn resume_schedule(
     post, path = "/v1/schedules/{id}/trigger", tag = "schedules", security(("token" = ["operate"])),
     params(("id" = String, Path, description = "The schedule's name")),
     responses(
-        (status = 200, description = "The job with the schedule's job id is open", body = Submitted),
-        (status = 201, description = "The job; the header `Location` has its path", body = Submitted),
+        (status = 200, description = "The job with the schedule's job id is open", body = SubmittedDocument),
+        (status = 201, description = "The job; the header `Location` has its path", body = SubmittedDocument),
     )
 )]
 pub(super) async fn trigger_schedule(

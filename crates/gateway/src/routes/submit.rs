@@ -9,14 +9,13 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::submitted::Submitted;
 use crate::extract::{Bounded, Json, Traced, shallow};
 use crate::layers::{AuditNote, Caller};
 use crate::limits::MAX_BODY;
 use crate::problem::{Fault, Problem};
 use crate::state::App;
 use bellwether::client::{IfExists, Job, JobError, JobHandle};
-use bellwether_documents::{Invalid, ScheduledJob};
+use bellwether_documents::{Invalid, ScheduledJob, SubmittedDocument};
 
 /// The payload of a job: JSON, kept byte for byte.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -74,7 +73,7 @@ fn with_payload(kind: &str, JsonText(payload): JsonText, content_type: &str) -> 
 
 /// Answers 201 for a job that was created or opened again, 200 for one that already existed, with its path in a header.
 pub(super) fn accepted<K>(job: &JobHandle<K>) -> Response {
-    let submitted = Submitted::of(job);
+    let submitted = SubmittedDocument::from(job);
     let status = if submitted.duplicate { StatusCode::OK } else { StatusCode::CREATED };
     let mut headers = HeaderMap::new();
     // Ids contain only characters that are valid in paths and headers.
@@ -96,8 +95,8 @@ pub(super) fn accepted<K>(job: &JobHandle<K>) -> Response {
     post, path = "/v1/jobs", tag = "jobs", security(("token" = ["submit"])),
     request_body = NewJob,
     responses(
-        (status = 201, description = "Accepted; the header `Location` has its path", body = Submitted),
-        (status = 200, description = "The same job already existed", body = Submitted),
+        (status = 201, description = "Accepted; the header `Location` has its path", body = SubmittedDocument),
+        (status = 200, description = "The same job already existed", body = SubmittedDocument),
         (status = 409, description = "The id belongs to another job", body = Problem, content_type = "application/problem+json"),
         (status = "4XX", description = "Not accepted", body = Problem, content_type = "application/problem+json"),
         (status = "5XX", description = "Not accepted, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),

@@ -2,8 +2,8 @@
 
 use axum::extract::State;
 use axum::{Extension, Json as Answer};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::pages::page;
 use super::workers::left;
@@ -11,19 +11,7 @@ use crate::extract::{QueryParameters, WorkerName};
 use crate::layers::Caller;
 use crate::problem::Problem;
 use crate::state::App;
-use bellwether_documents::JobDocument;
-
-/// Page size.
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(super) struct WhichJobs {
-    /// Maximum number of jobs; default 100.
-    #[param(minimum = 1, maximum = 1000)]
-    limit: Option<usize>,
-    /// The `next` of the previous page, unchanged.
-    after: Option<String>,
-}
+use bellwether_documents::{JobDocument, PageQuery};
 
 /// A page of the jobs on a worker, and the start of the next page.
 #[derive(Serialize, ToSchema)]
@@ -38,7 +26,7 @@ pub(super) struct WorkerJobsPage {
 /// List the jobs that are assigned to a worker.
 #[utoipa::path(
     get, path = "/v1/workers/{id}/jobs", tag = "cluster", security(("token" = ["read"])),
-    params(("id" = String, Path, description = "The worker's id"), WhichJobs),
+    params(("id" = String, Path, description = "The worker's id"), PageQuery),
     responses(
         (status = 200, description = "A page of jobs", body = WorkerJobsPage),
     )
@@ -47,7 +35,7 @@ pub(super) async fn list_worker_jobs(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     WorkerName(id): WorkerName,
-    QueryParameters(which): QueryParameters<WhichJobs>,
+    QueryParameters(which): QueryParameters<PageQuery>,
 ) -> Result<Answer<WorkerJobsPage>, Problem> {
     let (limit, after) = page(which.limit, which.after.as_deref())?;
     let _turn = app.pages.next(&caller).await;

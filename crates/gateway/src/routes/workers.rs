@@ -5,15 +5,13 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json as Answer};
 use bellwether::WorkerId;
 use bellwether::client::DrainedWorker;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::extract::{Bounded, Json, WorkerName};
 use crate::layers::{AuditNote, Caller};
 use crate::limits::MAX_BODY;
 use crate::problem::{Fault, Problem};
 use crate::state::App;
-use bellwether_documents::{WorkerChange, WorkerDocument, WorkerSettingsDocument};
+use bellwether_documents::{ChangedWorkerDocument, WorkerChange, WorkerDocument, WorkerOutcomeDocument};
 
 /// List the live workers.
 #[utoipa::path(
@@ -26,15 +24,6 @@ pub(super) async fn list_workers(State(app): State<App>) -> Result<Answer<Vec<Wo
     Ok(Answer(app.client.workers().await?.iter().map(Into::into).collect()))
 }
 
-/// The outcome of a change.
-#[derive(Serialize, ToSchema)]
-pub(super) struct WorkerChanged {
-    /// The worker's id.
-    id: String,
-    /// `draining`, or `already_draining`.
-    outcome: &'static str,
-}
-
 /// Drain a worker.
 ///
 /// The worker takes no new jobs, finishes running jobs within its node's drain grace, hands back the rest, and leaves.
@@ -44,7 +33,7 @@ pub(super) struct WorkerChanged {
     post, path = "/v1/workers/{id}/drain", tag = "cluster", security(("token" = ["operate"])),
     params(("id" = String, Path, description = "The worker's id")),
     responses(
-        (status = 200, description = "The worker is draining", body = WorkerChanged),
+        (status = 200, description = "The worker is draining", body = WorkerOutcomeDocument),
     )
 )]
 pub(super) async fn drain_worker(
@@ -53,24 +42,16 @@ pub(super) async fn drain_worker(
 ) -> Result<Response, Problem> {
     let outcome = match app.client.drain_worker(id).await? {
         DrainedWorker::NotFound => return Err(left(id)),
-        drained => drained.as_str(),
+        drained => WorkerOutcomeDocument::drained(id, drained),
     };
-    let mut answer = Answer(WorkerChanged { id: id.to_string(), outcome }).into_response();
-    answer.extensions_mut().insert(AuditNote(format!("worker {id} {outcome}")));
+    let told = AuditNote(format!("worker {id} {}", outcome.outcome));
+    let mut answer = Answer(outcome).into_response();
+    answer.extensions_mut().insert(told);
     Ok(answer)
 }
 
 impl Bounded for WorkerChange {
     const MAX_BYTES: usize = MAX_BODY;
-}
-
-/// A changed worker.
-#[derive(Serialize, ToSchema)]
-pub(super) struct WorkerSet {
-    /// The worker's id.
-    id: String,
-    /// Its settings as they are now.
-    settings: WorkerSettingsDocument,
 }
 
 /// Change slots and tags of a worker, and pause or resume kinds on it.
@@ -82,7 +63,7 @@ pub(super) struct WorkerSet {
     params(("id" = String, Path, description = "The worker's id")),
     request_body = WorkerChange,
     responses(
-        (status = 200, description = "The settings of the worker as they are now", body = WorkerSet),
+        (status = 200, description = "The settings of the worker as they are now", body = ChangedWorkerDocument),
     )
 )]
 pub(super) async fn set_worker(
@@ -94,7 +75,7 @@ pub(super) async fn set_worker(
     let client = app.client.on_behalf_of(&caller.author());
     let settings = client.update_worker(id, |present| change.apply(present)).await?;
     let settings = settings.ok_or_else(|| left(id))?;
-    let set = WorkerSet { id: id.to_string(), settings: (&settings).into() };
+    let set = ChangedWorkerDocument { id: id.to_string(), settings: (&settings).into(), node: None };
     let mut answer = Answer(set).into_response();
     answer.extensions_mut().insert(AuditNote(format!("worker {id} set to {:?}", settings.value)));
     Ok(answer)

@@ -3,13 +3,12 @@
 use bellwether::Kind;
 use bellwether::client::{KindView, rfc3339};
 use clap::{Args, Subcommand};
-use serde_json::json;
 
 use super::Global;
 use super::exit::Failure;
 use super::output::{Format, Output};
 use super::process;
-use bellwether_documents::KindDocument;
+use bellwether_documents::{KindDocument, KindOutcomeDocument};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KindCommand {
@@ -49,35 +48,33 @@ pub(crate) async fn run(global: &Global, output: Output, command: KindCommand) -
         KindCommand::List => list(global, output).await,
         KindCommand::Pause(Pause { kinds: Kinds { kinds }, by }) => {
             let by = by.unwrap_or_else(process::user_and_host);
-            change(global, output, &kinds, ["paused", "already_paused"], async |client, kind| {
-                client.pause_kind(kind, &by).await
+            change(global, output, &kinds, async |client, kind| {
+                Ok(KindOutcomeDocument::paused(kind, client.pause_kind(kind, &by).await?))
             })
             .await
         }
         KindCommand::Resume(Kinds { kinds }) => {
-            change(global, output, &kinds, ["resumed", "not_paused"], async |client, kind| {
-                client.resume_kind(kind).await
+            change(global, output, &kinds, async |client, kind| {
+                Ok(KindOutcomeDocument::resumed(kind, client.resume_kind(kind).await?))
             })
             .await
         }
     }
 }
 
-/// Changes the kinds up to the first error. `outcomes`: the word for a change, and for a kind that was already in that
-/// state.
+/// Changes the kinds up to the first error.
 async fn change(
     global: &Global,
     output: Output,
     kinds: &[Kind],
-    outcomes: [&'static str; 2],
-    change: impl AsyncFn(&bellwether::Client, &Kind) -> Result<bool, bellwether::client::Error>,
+    change: impl AsyncFn(&bellwether::Client, &Kind) -> Result<KindOutcomeDocument, bellwether::client::Error>,
 ) -> Result<(), Failure> {
     let client = global.reader().await?;
     let mut changed = Vec::new();
     let mut failed = Ok(());
     for kind in kinds {
         match change(&client, kind).await {
-            Ok(done) => changed.push((kind, outcomes[usize::from(!done)])),
+            Ok(outcome) => changed.push(outcome),
             Err(error) => {
                 failed = Err(error.into());
                 break;
@@ -87,13 +84,10 @@ async fn change(
     client.close().await;
     // Changes before an error are printed, too.
     match output.format {
-        Format::Json => {
-            let documents = changed.iter().map(|(kind, outcome)| json!({ "kind": kind, "outcome": outcome }));
-            output.json(&documents.collect::<Vec<_>>())?;
-        }
+        Format::Json => output.json(&changed)?,
         Format::Table if changed.is_empty() => {}
         Format::Table => {
-            let rows = changed.iter().map(|(kind, outcome)| [kind.to_string(), outcome.replace('_', " ")]);
+            let rows = changed.into_iter().map(|done| [done.kind, done.outcome.replace('_', " ")]);
             output.rows(["KIND", "OUTCOME"], rows.collect())?;
         }
     }

@@ -57,19 +57,19 @@ async fn a_purge_counts_records_and_removes_them_only_with_remove() {
     })
     .await;
     let counted = purge(&[]).says("nothing was removed: use --remove to remove 1 records");
-    assert_eq!(counted.json(), json!({ "matched": 1, "removed": 0, "too_recent": 0, "dry_run": true }));
+    assert_eq!(counted.json(), json!({ "matched": 1, "removed": 0, "too_recent": 0, "complete": true }));
     assert_eq!(purge(&["--older-than", "1h"]).json()["matched"], 0);
     assert_eq!(purge(&["--kind", "product", "--remove"]).json()["removed"], 0);
     let ended = ["job", "list", "--output", "json", "--finished-after", "2020-01-01T00:00:00Z"];
     assert_eq!(run_in(&to, &ended).exits(0).json().as_array().unwrap().len(), 1);
     assert_eq!(
         purge(&["--remove"]).json(),
-        json!({ "matched": 1, "removed": 1, "too_recent": 0, "dry_run": false })
+        json!({ "matched": 1, "removed": 1, "too_recent": 0, "complete": true })
     );
     run_in(&to, &["job", "show", "a"]).exits(4).says("or its record was removed");
     run_in(&to, &["job", "show", "b"]).exits(0);
     let given = run_in(&to, &["job", "purge", "a", "b", "--remove", "--output", "json"]).exits(0).json();
-    assert_eq!(given, json!({ "matched": 0, "removed": 0, "too_recent": 0, "dry_run": false }));
+    assert_eq!(given, json!({ "matched": 0, "removed": 0, "too_recent": 0, "complete": true }));
     run_in(&to, &["job", "purge", "a", "--kind", "sum"]).exits(2).says("cannot be used with");
     assert_eq!(run_in(&to, &ended).exits(0).json(), json!([]));
     run_in(&to, &["job", "purge", "--state", "queued"]).exits(2).says("possible values: succeeded");

@@ -105,7 +105,7 @@ async fn a_schedule_is_added_changed_triggered_and_removed() {
     let ticks = in_json(&["preview", "nightly", "-n", "2"]).exits(0).json();
     assert!(ticks[1].as_str().unwrap().ends_with(":00:00Z"), "{ticks}");
     let job = in_json(&["trigger", "nightly"]).exits(0).json();
-    let job = job["job"].as_str().unwrap();
+    let job = job["id"].as_str().unwrap();
     assert!(job.starts_with("nightly@"), "{job}");
     run_in(&to, &["job", "show", job]).exits(0);
 
@@ -115,7 +115,7 @@ async fn a_schedule_is_added_changed_triggered_and_removed() {
     let shared = ["add", "beat", "sum", "--every", "1h", "--job-id", "reindex"];
     assert_eq!(in_json(&shared).exits(0).json()["job_id"], "reindex");
     for _ in 0..2 {
-        assert_eq!(in_json(&["trigger", "beat"]).exits(0).json()["job"], "reindex");
+        assert_eq!(in_json(&["trigger", "beat"]).exits(0).json()["id"], "reindex");
     }
     in_json(&[&shared[..], &["--overlap", "queue"]].concat()).exits(2).says("its ticks cannot queue");
     assert_eq!(in_json(&["remove", "beat"]).exits(0).json()[0]["removed"], true);

@@ -28,6 +28,8 @@ async fn a_job_is_submitted_waited_for_and_shown() {
         again.json(),
         json!({ "id": "sum-1", "duplicate": true, "accepted": "same", "generation": 1 })
     );
+    let named = stage.post("/v1/jobs", r#"{"kind": "echo", "named": "today"}"#).await.is(201);
+    assert_eq!(named.json()["id"], "echo:today");
     let other = r#"{"id": "sum-1", "kind": "sum", "payload": {"first": 1, "second": 3}}"#;
     let conflict = stage.post("/v1/jobs", other).await;
     let conflict = conflict.problem(409, "conflict", "job id sum-1 belongs to another job");
@@ -220,6 +222,8 @@ async fn an_invalid_request_is_reported_with_its_field_and_the_way_out() {
         (r#"{"kind": "a/b"}"#, "kind has '/' at byte 1"),
         (r#"{"kind": "sum", "id": "../epoch"}"#, "job id has '/' at byte 2"),
         (r#"{"kind": "sum", "id": ".."}"#, "ZooKeeper reserves it"),
+        (r#"{"kind": "sum", "named": "a:b"}"#, "name has ':'"),
+        (r#"{"kind": "sum", "id": "a", "named": "b"}"#, "give id or named, not both"),
         (r#"{"kind": "sum", "options": {"max_attempts": 0}}"#, "max_attempts must be 1 to 1000, not 0"),
         (
             r#"{"kind": "sum", "options": {"max_attempts": -1}}"#,

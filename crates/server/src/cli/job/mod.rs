@@ -57,7 +57,7 @@ pub(crate) enum Job {
     /// Without --remove the records are only counted. The ids of removed jobs are free again. Jobs that ended within the
     /// last minute are kept, and so are the records of groups, which are removed only as a whole.
     ///
-    /// JSON: an object with matched, removed, too_recent, and dry_run.
+    /// JSON: an object with matched, removed, too_recent, and complete (always true).
     Purge(NewPurge),
     /// List jobs.
     ///

@@ -7,14 +7,13 @@ use bellwether::{Client, Group, JobId, JobView, TraceContext};
 use clap::Args;
 use futures::StreamExt;
 use serde::Serialize;
-use serde_json::json;
 
 use super::super::exit::{Failure, Kind, LibraryError};
 use super::super::output::Output;
 use super::super::{Global, input};
 use super::show::wait_all;
 use super::{documents, is_json, table};
-use bellwether_documents::{JobDocument, NewJob};
+use bellwether_documents::{JobDocument, NewJob, SubmittedDocument};
 
 #[derive(Debug, Args)]
 pub(crate) struct Submit {
@@ -23,15 +22,12 @@ pub(crate) struct Submit {
     /// Payload for the handler: JSON text, @FILE, or - for stdin.
     #[arg(default_value = "null", allow_hyphen_values = true)]
     payload: String,
-    /// Number of jobs to submit.
+    /// Number of jobs to submit. With --id their ids are ID-1, ID-2, …, and with --named their names are NAME-1, NAME-2, …
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     count: Option<u64>,
     /// Wait until all jobs have ended, up to --timeout, and print their outcomes.
     #[arg(long)]
     wait: bool,
-    /// Name of the job within its kind: the id is KIND:NAME, or with --count KIND:NAME-1, KIND:NAME-2, …
-    #[arg(long, value_name = "NAME", conflicts_with = "id")]
-    named: Option<String>,
     /// Add the job to this group, which is created if it does not exist: the id is KIND:GROUP:NUMBER.
     #[arg(long, value_name = "GROUP", requires = "number", conflicts_with_all = ["id", "named"])]
     group: Option<String>,
@@ -104,10 +100,7 @@ pub(super) async fn run(global: &Global, output: Output, submit: Submit) -> Resu
         Ok(_) => output.text(&ids.iter().map(JobId::as_str).collect::<Vec<_>>().join("\n"))?,
         // The jobs are accepted, so their ids are printed even if this read fails.
         Err(failure) => {
-            let told = ids.iter().map(|id| {
-                let accepted = accepted(id);
-                json!({ "id": id, "duplicate": accepted.is_duplicate(), "accepted": accepted.as_str() })
-            });
+            let told = handles.iter().map(SubmittedDocument::from);
             documents(output, submit.count.is_none(), &told.collect::<Vec<_>>())?;
             return Err(failure);
         }
@@ -136,7 +129,7 @@ fn jobs(submit: &Submit) -> Result<Vec<bellwether::Job>, Failure> {
     let make = |kind: &str, (), content_type: &str| input::job(kind, &submit.payload, content_type);
     let job = submit.job.clone().into_job(make)?.trace_context(trace(submit));
     type Name = fn(bellwether::Job, String) -> bellwether::Job;
-    let named = match (&submit.job.id, &submit.named) {
+    let named = match (&submit.job.id, &submit.job.named) {
         (Some(id), _) => Some((id, (|job, id| job.id(id)) as Name)),
         (None, Some(name)) => Some((name, (|job, name| job.named(name)) as Name)),
         (None, None) => None,

@@ -15,7 +15,7 @@ use serde_json::json;
 use super::exit::{Failure, Kind, LibraryError};
 use super::output::{Format, Output};
 use super::{Global, pages};
-use bellwether_documents::{ChangedSchedule, DEFAULT_LIMIT, PageQuery, ScheduleDocument};
+use bellwether_documents::{ChangedSchedule, DEFAULT_LIMIT, PageQuery, ScheduleDocument, SubmittedDocument};
 
 /// JSON fields of `schedule show` and of the commands that change a schedule.
 const JSON: &str = "JSON: an object with id, state, when, misfire, catch_up, catch_up_within, grace, overlap, kind, payload, options, \
@@ -49,7 +49,7 @@ pub(crate) enum ScheduleCommand {
     Resume(Names),
     /// Submit the job of a schedule now, in addition to its ticks.
     ///
-    /// JSON: an object with id and job.
+    /// JSON: an object with id (of the job), duplicate, accepted and generation.
     Trigger(Name),
     /// Show the next ticks of a rule, which needs no ZooKeeper, or of an existing schedule.
     ///
@@ -121,7 +121,7 @@ pub(crate) async fn run(global: &Global, output: Output, command: ScheduleComman
             let job = client.schedules().trigger(&schedule).await?;
             client.close().await;
             match output.format {
-                Format::Json => output.json(&json!({ "id": schedule.as_str(), "job": job.id().as_str() })),
+                Format::Json => output.json(&SubmittedDocument::from(&job)),
                 Format::Table => output.text(job.id().as_str()),
             }
         }

@@ -3,15 +3,14 @@
 use std::time::Duration;
 
 use bellwether::Client;
-use bellwether::client::WorkerView;
 use clap::Args;
-use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use super::choose::{choose, node};
 use crate::cli::Global;
 use crate::cli::exit::{Failure, Kind};
 use crate::cli::output::{Format, Output};
+use bellwether_documents::WorkerOutcomeDocument;
 
 /// Interval between two checks whether the workers have left.
 const LOOK: Duration = Duration::from_millis(200);
@@ -33,24 +32,19 @@ pub(super) async fn run(global: &Global, output: Output, drain: &Drain) -> Resul
     let (drained, failed) = done?;
     // The outcomes are printed even if a later worker failed.
     match output.format {
-        Format::Json => {
-            let documents = drained.iter().map(
-                |(worker, outcome)| json!({ "id": worker.id, "node": node(worker), "outcome": outcome }),
-            );
-            output.json(&documents.collect::<Vec<_>>())?;
-        }
+        Format::Json => output.json(&drained)?,
         Format::Table if drained.is_empty() => {}
         Format::Table => {
-            let row = |(worker, outcome): &(WorkerView, &str)| {
-                [worker.id.to_string(), node(worker).unwrap_or_default(), outcome.replace('_', " ")]
+            let row = |done: WorkerOutcomeDocument| {
+                [done.id, done.node.unwrap_or_default(), done.outcome.replace('_', " ")]
             };
-            output.rows(["ID", "NODE", "OUTCOME"], drained.iter().map(row).collect())?;
+            output.rows(["ID", "NODE", "OUTCOME"], drained.into_iter().map(row).collect())?;
         }
     }
     failed
 }
 
-type Drained = Vec<(WorkerView, &'static str)>;
+type Drained = Vec<WorkerOutcomeDocument>;
 
 async fn drained(
     global: &Global,
@@ -62,7 +56,13 @@ async fn drained(
     let mut drained = Drained::new();
     for worker in chosen {
         match client.drain_worker(worker.id).await {
-            Ok(outcome) => drained.push((worker, outcome.as_str())),
+            Ok(outcome) => {
+                let node = node(&worker);
+                drained.push(WorkerOutcomeDocument {
+                    node,
+                    ..WorkerOutcomeDocument::drained(worker.id, outcome)
+                });
+            }
             Err(error) => return Ok((drained, Err(error.into()))),
         }
     }
@@ -78,10 +78,10 @@ async fn left(
 ) -> Result<(Drained, Result<(), Failure>), Failure> {
     loop {
         let live = client.workers().await?;
-        let stays = |worker: &WorkerView| live.iter().any(|live| live.id == worker.id);
-        let waiting = drained.iter().filter(|(worker, _)| stays(worker)).count();
+        let live = live.iter().map(|worker| worker.id.to_string()).collect::<Vec<_>>();
+        let waiting = drained.iter().filter(|done| live.contains(&done.id)).count();
         if waiting == 0 {
-            drained.iter_mut().for_each(|(_, outcome)| *outcome = "left");
+            drained.iter_mut().for_each(|done| done.outcome = "left");
             return Ok((drained, Ok(())));
         }
         if Instant::now() >= by {

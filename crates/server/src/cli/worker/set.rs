@@ -3,13 +3,12 @@
 use bellwether::Client;
 use bellwether::client::{Setting, WorkerSettings, WorkerView};
 use clap::Args;
-use serde_json::{Value, json};
 
 use super::choose::{choose, node};
 use crate::cli::Global;
 use crate::cli::exit::{self, Failure};
 use crate::cli::output::{Format, Output};
-use bellwether_documents::{WorkerChange, WorkerSettingsDocument};
+use bellwether_documents::{ChangedWorkerDocument, WorkerChange};
 
 #[derive(Debug, Args)]
 pub(crate) struct Set {
@@ -55,8 +54,8 @@ async fn changed(client: &Client, set: &Set) -> Result<(Changed, Result<(), Fail
     Ok((changed, Ok(())))
 }
 
-fn document((worker, settings): &(WorkerView, Setting<WorkerSettings>)) -> Value {
-    json!({ "id": worker.id, "node": node(worker), "settings": WorkerSettingsDocument::from(settings) })
+fn document((worker, settings): &(WorkerView, Setting<WorkerSettings>)) -> ChangedWorkerDocument {
+    ChangedWorkerDocument { id: worker.id.to_string(), settings: settings.into(), node: node(worker) }
 }
 
 fn row((worker, set): &(WorkerView, Setting<WorkerSettings>)) -> [String; 5] {

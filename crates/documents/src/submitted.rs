@@ -6,20 +6,21 @@ use utoipa::ToSchema;
 
 /// An accepted submission.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub(super) struct Submitted {
+#[schema(as = Submitted)]
+pub struct SubmittedDocument {
     /// The job's id, given or generated.
-    pub(super) id: String,
+    pub id: String,
     /// Whether a job with this id already existed, so that none was created.
-    pub(super) duplicate: bool,
+    pub duplicate: bool,
     /// How the submission was accepted: `new`, `same` (the job already existed), `other` (another job has the id, and
     /// `if_exists` is `ignore`), `again` (the job had ended and is open again).
-    pub(super) accepted: &'static str,
+    pub accepted: &'static str,
     /// The generation that was accepted, for a wait. 1 if the job already existed: its generation was not read.
-    pub(super) generation: u32,
+    pub generation: u32,
 }
 
-impl Submitted {
-    pub(super) fn of<K>(job: &JobHandle<K>) -> Self {
+impl<K> From<&JobHandle<K>> for SubmittedDocument {
+    fn from(job: &JobHandle<K>) -> Self {
         Self {
             id: job.id().to_string(),
             duplicate: job.is_duplicate(),
