@@ -44,7 +44,7 @@ class FakeGateway:
     def deliver(self, job: str, kind: str, payload: Any = None, **fields: Any) -> None:
         attempt = {"job": job, "kind": kind, "generation": 1, "attempt": 1, "token": 7, "priority": 5}
         attempt["submission"] = f"s-{job}"
-        attempt |= {"payload": {"json": payload}, "lease_ms": 60_000, "timeout_ms": None, **fields}
+        attempt |= {"payload": {"json": payload}, "lease": "1m", "timeout": None, **fields}
         with self.lock:
             self.attempts[job] = attempt
             self.lock.notify_all()
@@ -82,7 +82,7 @@ class FakeGateway:
             if name == "register":
                 self.known = True
                 self.registrations.append(body)
-                return 200, {"worker": f"w-{len(self.registrations)}", "timeout_seconds": body["timeout_seconds"]}
+                return 200, {"worker": f"w-{len(self.registrations)}", "timeout": body["timeout"]}
             if name == "leave":
                 self.left = True
                 return 204, None

@@ -47,7 +47,7 @@ def test_only_a_cancelled_attempt_still_has_an_outcome() -> None:
     for job in ("a", "b"):
         table.delivered(attempt(job), renew=False)
     assert table.stop(Stop(("a", 1), "cancelled")) is not None
-    assert table.stop(Stop(("b", 1), "handed-back")) is not None
+    assert table.stop(Stop(("b", 1), "handed_back")) is not None
     assert table.stop(Stop(("c", 1), "closed")) is None
     assert table.finished(("a", 1), failed("stopped"))
     assert not table.finished(("b", 1), failed("stopped"))

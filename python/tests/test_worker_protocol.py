@@ -51,11 +51,12 @@ def test_the_worker_registers_its_kinds(gateway: FakeGateway, app: Bellwether) -
     def mail() -> None: ...
 
     with running_worker(app, slots=3, tags=["gpu"], name="host-1", timeout=9):
-        pass
+        eventually(lambda: gateway.bodies("poll"))
     registration = gateway.registrations[0]
-    assert registration["kinds"] == [{"kind": "mail", "lease_seconds": 60, "concurrency": 4}]
+    assert registration["kinds"] == [{"kind": "mail", "lease": "60s", "concurrency": 4}]
     assert (registration["slots"], registration["tags"], registration["name"]) == (3, ["gpu"], "host-1")
-    assert (registration["timeout_seconds"], registration["running"]) == (9, [])
+    assert (registration["timeout"], registration["running"]) == ("9s", [])
+    assert gateway.bodies("poll")[0]["wait"] == "3s", "a third of the timeout"
     assert (gateway.drained, gateway.left) == (True, True)
 
 
@@ -133,7 +134,7 @@ def test_exceptions_become_outcomes(gateway: FakeGateway, app: Bellwether) -> No
             assert gateway.outcome(f"{kind}-fails") == {"failed": "ValueError: broken"}
             assert gateway.outcome(f"{kind}-silent") == {"failed": "ValueError"}
             assert gateway.outcome(f"{kind}-invalid") == {"invalid": "no address"}
-            assert gateway.outcome(f"{kind}-later") == {"retry_later_ms": 300_000}
+            assert gateway.outcome(f"{kind}-later") == {"retry_later": "5m"}
             assert "failed" in gateway.outcome(f"{kind}-cancels")
             assert len(gateway.outcome(f"{kind}-long")["failed"].encode()) <= 4096
         assert gateway.outcome("raise-exits") == {"failed": "RuntimeError: SystemExit: 3"}
@@ -344,7 +345,7 @@ def test_a_short_lease_is_renewed_in_time(gateway: FakeGateway, app: Bellwether)
         release.wait(20)
 
     with running_worker(app, timeout=30):
-        gateway.deliver("n", "renews", lease_ms=600)
+        gateway.deliver("n", "renews", lease="600ms")
         eventually(lambda: sum(bool(body["running"]) for body in gateway.bodies("heartbeat")) >= 4, within=5)
         release.set()
         gateway.outcome("n")
@@ -401,7 +402,7 @@ def test_exceptions_in_a_process_become_the_same_outcomes(gateway: FakeGateway, 
         assert gateway.outcome("own")["failed"].endswith("OwnError: 5 own")
         assert gateway.outcome("exits")["failed"].endswith("SystemExit: 3")
         assert gateway.outcome("invalid") == {"invalid": "no address"}
-        assert gateway.outcome("later") == {"retry_later_ms": 300_000}
+        assert gateway.outcome("later") == {"retry_later": "5m"}
         assert "does not match" in gateway.outcome("unfit")["invalid"]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from .errors import BellwetherError
-from .values import Duration, seconds_of
+from .values import Duration, duration_text
 
 MAX_MESSAGE_BYTES = 1024
 MAX_CHECKPOINT_BYTES = 16 * 1024
@@ -23,7 +23,7 @@ class RetryLater(BellwetherError):
 
     def __init__(self, after: Duration) -> None:
         super().__init__(after)
-        self.seconds = seconds_of(after)
+        self.after = duration_text(after)
 
 
 class Stopped(BellwetherError):
@@ -145,7 +145,7 @@ class Job:
 
     @property
     def stop_reason(self) -> str | None:
-        """Why it must stop: `cancelled`, `closed`, `handed-back` or `drain`."""
+        """Why it must stop: `cancelled`, `closed`, `handed_back` or `drain`."""
         return self._reason
 
     def check(self) -> None:

@@ -12,9 +12,10 @@ from ..errors import Problem
 from ..exchange import Call
 from ..job import Invalid, JobFacts, Progress, RetryLater
 from ..options import encode
+from ..values import duration_text, seconds_of
 
 Outcome: TypeAlias = Mapping[str, Any]
-"""One of `{"succeeded": PAYLOAD}`, `{"failed": TEXT}`, `{"invalid": TEXT}`, `{"retry_later_ms": N}`."""
+"""One of `{"succeeded": PAYLOAD}`, `{"failed": TEXT}`, `{"invalid": TEXT}`, `{"retry_later": DURATION}`."""
 Key: TypeAlias = tuple[str, int]
 """Job and fencing token: they identify an attempt for ever. A takeover by another gateway gives it a further key."""
 
@@ -60,7 +61,7 @@ class Attempt:
             progress=None if progress is None else Progress(progress["percent"], progress.get("message") or ""),
             submission=document.get("submission"),
         )
-        lease = document["lease_ms"] / 1000
+        lease = seconds_of(document["lease"])
         try:
             return cls(facts, _payload(document["payload"]), lease)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -75,7 +76,7 @@ def _payload(document: Mapping[str, Any]) -> Any:
 
 @dataclass(frozen=True)
 class Stop:
-    """An attempt that must stop: `cancelled`, `closed` or `handed-back`."""
+    """An attempt that must stop: `cancelled`, `closed` or `handed_back`."""
 
     key: Key
     reason: str
@@ -125,7 +126,7 @@ def register(key: str, settings: Settings, former: str | None, running: Sequence
         "kinds": list(settings.kinds),
         "slots": settings.slots,
         "tags": list(settings.tags),
-        "timeout_seconds": settings.timeout,
+        "timeout": duration_text(settings.timeout),
         "former": former,
         "running": [
             {**_names(facts), "generation": facts.generation, "submission": facts.submission} for facts in running
@@ -134,7 +135,7 @@ def register(key: str, settings: Settings, former: str | None, running: Sequence
 
     def read(_status: int, found: Any) -> Registered:
         taken = {(one["job"], one["token"]): one["new_token"] for one in found.get("taken_over", ())}
-        return Registered(found["worker"], float(found["timeout_seconds"]), taken)
+        return Registered(found["worker"], seconds_of(found["timeout"]), taken)
 
     return Call("PUT", _path(key), read, body=encode(document))
 
@@ -143,7 +144,7 @@ def poll(key: str, running: Sequence[JobFacts], most: int, wait: int) -> Call[Po
     document = {
         "running": [_names(facts) for facts in running],
         "max": max(1, min(most, MAX_POLL)),
-        "wait_seconds": wait,
+        "wait": duration_text(wait),
     }
 
     def read(_status: int, found: Any) -> Polled:
@@ -242,7 +243,7 @@ def outcome_of_result(result: Any) -> Outcome:
 def outcome_of_error(error: BaseException) -> Outcome:
     """Returns the outcome for what a handler raised."""
     if isinstance(error, RetryLater):
-        return {"retry_later_ms": int(error.seconds * 1000)}
+        return {"retry_later": error.after}
     if isinstance(error, Invalid):
         return {"invalid": bounded(str(error) or "invalid")}
     text = str(error)

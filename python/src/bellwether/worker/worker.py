@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ApiError, InvalidInput
 from ..exchange import Addresses, Call
-from ..values import seconds_of
+from ..values import duration_text
 from . import protocol
 from .executor import Executor
 from .finisher import Finisher
@@ -293,7 +293,7 @@ class Worker:
 def _declared(name: str, lease: Any, concurrency: int | None) -> dict[str, Any]:
     found: dict[str, Any] = {"kind": name}
     if lease is not None:
-        found["lease_seconds"] = int(-(-seconds_of(lease) // 1))
+        found["lease"] = duration_text(lease)
     if concurrency is not None:
         found["concurrency"] = concurrency
     return found

@@ -1,7 +1,6 @@
 //! `POST /v1/remote-workers/{key}/finish`: the ends of attempts.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -19,7 +18,7 @@ use crate::limits::{MAX_REMOTE_ATTEMPTS, MAX_REMOTE_BODY};
 use crate::problem::{Fault, Problem};
 use crate::remote::{Attempt, Finished, Id};
 use crate::state::App;
-use bellwether_documents::PayloadDocument;
+use bellwether_documents::{DurationText, PayloadDocument, Text};
 
 /// Attempts that have ended.
 #[derive(Deserialize, ToSchema)]
@@ -56,8 +55,8 @@ pub(crate) enum Outcome {
     Failed(String),
     /// The job can never succeed, with the reason: it is dead.
     Invalid(String),
-    /// Run the job again after this time, limited to 1 s to a week. Counts neither as a failure nor as a loss.
-    RetryLaterMs(u64),
+    /// Run the job again after this time, limited to 1s to 7d. Counts neither as a failure nor as a loss.
+    RetryLater(DurationText),
 }
 
 impl Bounded for Finish {
@@ -98,7 +97,7 @@ impl Outcome {
             }
             Self::Failed(reason) => Err(HandlerError::new(reason)),
             Self::Invalid(reason) => Err(HandlerError::invalid(reason)),
-            Self::RetryLaterMs(after) => Err(HandlerError::retry_later(Duration::from_millis(after))),
+            Self::RetryLater(Text(after)) => Err(HandlerError::retry_later(after)),
         })
     }
 }

@@ -64,7 +64,7 @@ pub(super) struct StopDocument {
     /// The fencing token of the attempt.
     token: i32,
     /// Why: `cancelled` (a client cancelled the job), `closed` (the lease expired, the timeout passed, or the gateway does
-    /// not know the attempt) or `handed-back` (the worker drains).
+    /// not know the attempt) or `handed_back` (the worker drains).
     reason: &'static str,
 }
 
@@ -76,7 +76,7 @@ fn stops(instructions: &Instructions) -> Vec<StopDocument> {
         reason: match reason {
             Reason::Cancelled => "cancelled",
             Reason::Closed => "closed",
-            Reason::HandedBack => "handed-back",
+            Reason::HandedBack => "handed_back",
         },
     });
     stop.collect()

@@ -1,7 +1,5 @@
 //! `POST /v1/remote-workers/{key}/poll`: a long poll for attempts.
 
-use std::time::Duration;
-
 use axum::extract::{FromRequest, Request, State};
 use axum::{Extension, Json as Answer};
 use base64::Engine as _;
@@ -18,7 +16,7 @@ use crate::limits::{DEFAULT_POLL, MAX_POLL, MAX_REMOTE_ATTEMPTS, MAX_REMOTE_BODY
 use crate::problem::{Fault, Problem};
 use crate::server::Phase;
 use crate::state::App;
-use bellwether_documents::PayloadDocument;
+use bellwether_documents::{DurationText, PayloadDocument, Text};
 
 /// What a worker has, and how long it waits for more.
 #[derive(Deserialize, ToSchema)]
@@ -30,8 +28,8 @@ pub(crate) struct Poll {
     running: Vec<AttemptRef>,
     /// The largest number of attempts in the answer, 0 to 256; default 256. With 0 only stops and a drain end the wait.
     max: Option<usize>,
-    /// The time to wait, 0 to 30 s; default 20.
-    wait_seconds: Option<u64>,
+    /// The time to wait, 0s to 30s; default 20s.
+    wait: Option<DurationText>,
 }
 
 impl Bounded for Poll {
@@ -71,9 +69,9 @@ pub(crate) struct AttemptDocument {
     priority: u8,
     /// The attempt fails this long after it was offered; null without a limit.
     #[schema(required)]
-    timeout_ms: Option<u64>,
+    timeout: Option<DurationText>,
     /// The lease. A heartbeat that lists the attempt renews it.
-    lease_ms: u64,
+    lease: DurationText,
     /// The group that the job belongs to.
     #[schema(required)]
     group: Option<String>,
@@ -104,7 +102,6 @@ pub(crate) struct ProgressDocument {
 
 impl From<&JobContext> for AttemptDocument {
     fn from(context: &JobContext) -> Self {
-        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let progress = |progress: &Progress| ProgressDocument {
             percent: progress.percent(),
             message: progress.message().to_owned(),
@@ -118,8 +115,8 @@ impl From<&JobContext> for AttemptDocument {
             submission: context.submission().to_string(),
             payload: context.payload().into(),
             priority: context.priority(),
-            timeout_ms: context.timeout().map(millis),
-            lease_ms: millis(context.lease()),
+            timeout: context.timeout().map(Text),
+            lease: Text(context.lease()),
             group: context.group().map(ToString::to_string),
             number: context.number(),
             traceparent: context.trace_context().map(ToString::to_string),
@@ -155,17 +152,15 @@ pub(crate) async fn poll_attempts(
     let body =
         timeout(app.limits.request_time, <Json<Poll> as FromRequest<App>>::from_request(request, &app));
     let late = |_| Fault::Late.because("the body did not arrive in time");
-    let Json(Poll { running, max, wait_seconds }) = body.await.map_err(late)??;
+    let Json(Poll { running, max, wait }) = body.await.map_err(late)??;
     let max = max.unwrap_or(MAX_REMOTE_ATTEMPTS);
     if max > MAX_REMOTE_ATTEMPTS {
         return Err(Fault::Invalid.because(format!("max must be 0 to {MAX_REMOTE_ATTEMPTS}, not {max}")));
     }
-    let wait = wait_seconds.map_or(DEFAULT_POLL, Duration::from_secs);
+    let wait = wait.map_or(DEFAULT_POLL, |Text(wait)| wait);
     if wait > MAX_POLL {
-        let most = MAX_POLL.as_secs();
-        return Err(
-            Fault::Invalid.because(format!("wait_seconds must be 0 to {most}: poll again to wait longer"))
-        );
+        let most = bellwether::DurationText(MAX_POLL);
+        return Err(Fault::Invalid.because(format!("wait must be 0s to {most}: poll again to wait longer")));
     }
     let running = ids(running);
     timeout(app.limits.request_time, worker.adopted())

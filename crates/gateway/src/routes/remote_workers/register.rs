@@ -17,12 +17,13 @@ use crate::limits::MAX_REMOTE_BODY;
 use crate::problem::{Fault, Problem};
 use crate::remote::{Former, Id, KindSettings, Life, Settings};
 use crate::state::App;
+use bellwether_documents::{DurationText, Text};
 
 /// The default time without a call after which a worker counts as lost.
-const DEFAULT_TIMEOUT: u64 = 30;
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A worker that calls at a third of its timeout needs a shortest one; and an hour without a call is not a live worker.
-const TIMEOUTS: std::ops::RangeInclusive<u64> = 2..=3_600;
+const TIMEOUTS: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(3_600));
 
 /// A remote worker.
 #[derive(Deserialize, ToSchema)]
@@ -38,8 +39,8 @@ pub(crate) struct NewRemoteWorker {
     /// Tags that the worker offers to jobs, at most 32.
     #[serde(default)]
     tags: Vec<String>,
-    /// Time without a call after which the worker counts as lost, 2 to 3600 s; default 30. Call at least three times as often.
-    timeout_seconds: Option<u64>,
+    /// Time without a call after which the worker counts as lost, 2s to 1h; default 30s. Call at least three times as often.
+    timeout: Option<DurationText>,
     /// The last worker id that this process got, if it registers again: from another gateway, or from this one. The attempts
     /// of that worker are handed back without a loss when it ends, because this process is alive.
     #[schema(example = "0198c5c2-9a3b-7cc4-8f3e-0d6f5a1b2c3d")]
@@ -76,8 +77,8 @@ pub(crate) struct RemoteKind {
     /// The kind.
     #[schema(example = "mail", pattern = "^[A-Za-z0-9._-]{1,128}$")]
     kind: String,
-    /// The default lease of its jobs, 1 s to a week; default 300 s.
-    lease_seconds: Option<u64>,
+    /// The default lease of its jobs, 1s to 7d; default 5m.
+    lease: Option<DurationText>,
     /// The number of its attempts that run at the same time; default all slots.
     concurrency: Option<u32>,
 }
@@ -92,7 +93,7 @@ pub(crate) struct Registered {
     /// Its id in the namespace. It changes when the gateway's session to ZooKeeper is replaced.
     worker: String,
     /// Time without a call after which the worker counts as lost.
-    timeout_seconds: u64,
+    timeout: DurationText,
     /// The attempts of `running` that were taken over. Stop the others.
     taken_over: Vec<TakenDocument>,
 }
@@ -138,16 +139,14 @@ impl NewRemoteWorker {
     }
 
     fn settings(self) -> Result<Settings, Problem> {
-        let Self { name, kinds, slots, tags, timeout_seconds, former: _, running: _ } = self;
-        let timeout = timeout_seconds.unwrap_or(DEFAULT_TIMEOUT);
-        if !TIMEOUTS.contains(&timeout) {
-            let (least, most) = TIMEOUTS.into_inner();
-            return Err(
-                Fault::Invalid.because(format!("timeout_seconds must be {least} to {most}, not {timeout}"))
-            );
-        }
-        let kind = |RemoteKind { kind, lease_seconds, concurrency }| {
-            let lease = lease_seconds.map(Duration::from_secs);
+        let Self { name, kinds, slots, tags, timeout, former: _, running: _ } = self;
+        let timeout = timeout.map_or(DEFAULT_TIMEOUT, |Text(timeout)| timeout);
+        let given = bellwether::DurationText(timeout);
+        let (least, most) = TIMEOUTS;
+        let invalid = |bounds| Fault::Invalid.because(format!("timeout must be {bounds}, not {given}"));
+        given.within(least, most).map_err(invalid)?;
+        let kind = |RemoteKind { kind, lease, concurrency }| {
+            let lease = lease.map(|Text(lease)| lease);
             Ok(KindSettings { kind: Kind::new(kind)?, lease, concurrency })
         };
         let kinds = kinds.into_iter().map(kind).collect::<Result<Vec<_>, Problem>>()?;
@@ -155,7 +154,7 @@ impl NewRemoteWorker {
             return Err(Fault::Invalid.because("kinds must name at least one kind"));
         }
         let tags = tags.into_iter().map(Tag::new).collect::<Result<Vec<_>, _>>()?;
-        Ok(Settings { name: NodeId::new(name)?, kinds, slots, tags, timeout: Duration::from_secs(timeout) })
+        Ok(Settings { name: NodeId::new(name)?, kinds, slots, tags, timeout })
     }
 }
 
@@ -186,7 +185,7 @@ pub(crate) async fn register_remote_worker(
     let former = new.former()?;
     let running = new.running.iter().map(HeldDocument::id).collect::<Vec<_>>();
     let settings = new.settings()?;
-    let timeout_seconds = settings.timeout.as_secs();
+    let timeout = Text(settings.timeout);
     let node = app.client.node_builder();
     let node = node.ok_or_else(|| Fault::Unavailable.because("the client of this gateway has no address"))?;
     let registered = app.remote_workers.register(key, &caller.name, settings, former, node)?;
@@ -206,7 +205,7 @@ pub(crate) async fn register_remote_worker(
         taken => format!("remote worker {key} is worker {worker}, which took over {taken} attempts"),
     };
     let note = AuditNote(note);
-    let mut answer = Answer(Registered { worker, timeout_seconds, taken_over }).into_response();
+    let mut answer = Answer(Registered { worker, timeout, taken_over }).into_response();
     answer.extensions_mut().insert(note);
     Ok(answer)
 }

@@ -38,7 +38,7 @@ async fn a_repeated_registration_is_the_same_worker_and_a_different_one_a_confli
     let remote = Remote::new(&stage);
     let (first, second) = tokio::join!(remote.register(json!({})), remote.register(json!({})));
     let worker = first.is(200).json();
-    assert_eq!(worker["timeout_seconds"], 30);
+    assert_eq!(worker["timeout"], "30s");
     assert_eq!(second.is(200).json(), worker);
     assert_eq!(remote.register(json!({ "running": [] })).await.is(200).json(), worker);
     remote.register(json!({ "slots": 5 })).await.problem(409, "conflict", "draw another key");
@@ -73,12 +73,13 @@ async fn settings_out_of_bounds_are_refused_by_name() {
         (json!({ "kinds": [] }), "at least one kind"),
         (json!({ "kinds": kinds }), "at most 256 kinds"),
         (json!({ "kinds": [{ "kind": "a" }, { "kind": "a" }] }), "kind a has a handler already"),
-        (json!({ "kinds": [{ "kind": "a", "lease_seconds": 0 }] }), "kind a: lease must be 1s to 7d"),
+        (json!({ "kinds": [{ "kind": "a", "lease": "0s" }] }), "kind a: lease must be 1s to 7d"),
         (json!({ "kinds": [{ "kind": "a", "concurrency": 0 }] }), "concurrency must be at least 1"),
         (json!({ "kinds": [{ "kind": "a", "extra": 0 }] }), "kinds[0].extra"),
         (json!({ "tags": tags }), "tags"),
-        (json!({ "timeout_seconds": 1 }), "timeout_seconds must be 2 to 3600"),
-        (json!({ "timeout_seconds": 3_601 }), "timeout_seconds must be 2 to 3600"),
+        (json!({ "timeout": "1999ms" }), "timeout must be 2s to 1h, not 1999ms"),
+        (json!({ "timeout": "3601s" }), "timeout must be 2s to 1h, not 3601s"),
+        (json!({ "timeout": 30 }), "timeout: invalid type: integer `30`, expected a duration as text"),
     ] {
         remote.register(change).await.problem(400, "invalid", said);
     }
@@ -96,7 +97,7 @@ async fn a_call_out_of_bounds_changes_nothing() {
     let attempt = remote.attempt(&[]).await;
     let poll = |body| remote.post("/poll", body);
     poll(json!({ "max": 257 })).await.problem(400, "invalid", "max must be 0 to 256");
-    poll(json!({ "wait_seconds": 31 })).await.problem(400, "invalid", "wait_seconds must be 0 to 30");
+    poll(json!({ "wait": "30001ms" })).await.problem(400, "invalid", "wait must be 0s to 30s: poll again");
     poll(json!({ "running": [{ "job": "a b" }] })).await.problem(400, "invalid", "running[0].job");
     let long = "x".repeat(1_100_000);
     for path in ["/poll", "/heartbeat", "/finish"] {
@@ -119,6 +120,7 @@ async fn a_call_out_of_bounds_changes_nothing() {
         (json!({ "succeeded": {} }), "attempts[1]: succeeded: give exactly one"),
         (json!({ "succeeded": { "text": "x".repeat(65 * 1_024) } }), "attempts[1]: succeeded: "),
         (json!({ "succeeded": { "base64": "?" } }), "attempts[1]: succeeded: base64"),
+        (json!({ "retry_later": 5_000 }), "attempts[1].outcome"),
         (json!({ "vanished": "" }), "attempts[1].outcome"),
         (json!("failed"), "attempts[1].outcome"),
     ] {

@@ -22,7 +22,7 @@ async fn a_job_runs_on_a_remote_worker_and_its_result_is_written_before_the_answ
         json!({
             "job": "a", "kind": KIND, "generation": 1, "attempt": 1, "token": token, "priority": 7,
             "submission": attempt["submission"],
-            "payload": { "json": { "to": "a" } }, "timeout_ms": 60_000, "lease_ms": 120_000,
+            "payload": { "json": { "to": "a" } }, "timeout": "1m", "lease": "2m",
             "group": null, "number": null, "traceparent": null, "checkpoint": null, "progress": null,
         })
     );
@@ -53,7 +53,7 @@ async fn each_outcome_has_its_consequence() {
     assert_eq!(view.error.as_deref(), Some("no such address"));
 
     stage.submit("later", json!({ "max_attempts": 1 })).await;
-    remote.close(&remote.attempt(&[]).await, json!({ "retry_later_ms": 1 })).await;
+    remote.close(&remote.attempt(&[]).await, json!({ "retry_later": "1ms" })).await;
     let again = remote.attempt(&[]).await;
     assert_eq!(again["attempt"], 2);
     remote.close(&again, json!({ "succeeded": { "base64": "/w==" } })).await;
@@ -127,10 +127,10 @@ async fn progress_is_shown_and_the_next_attempt_gets_the_checkpoint() {
 async fn a_heartbeat_renews_a_short_lease() {
     let stage = Stage::new("remote-lease").await;
     let _leader = stage.leader().await;
-    let remote = Remote::registered(&stage, json!({ "kinds": [{ "kind": KIND, "lease_seconds": 5 }] })).await;
+    let remote = Remote::registered(&stage, json!({ "kinds": [{ "kind": KIND, "lease": "5s" }] })).await;
     stage.submit("a", json!({})).await;
     let attempt = remote.attempt(&[]).await;
-    assert_eq!(attempt["lease_ms"], 5_000);
+    assert_eq!(attempt["lease"], "5s");
     let mut beats = tokio::time::interval(Duration::from_millis(250));
     for _ in 0..28 {
         beats.tick().await;

@@ -57,7 +57,7 @@ impl Remote {
     /// Polls until there is news, with the attempts that the worker has.
     pub(super) async fn poll(&self, running: &[&Value]) -> Value {
         let running = running.iter().map(|attempt| reference(attempt)).collect::<Vec<_>>();
-        self.post("/poll", json!({ "running": running, "wait_seconds": 30 })).await.is(200).json()
+        self.post("/poll", json!({ "running": running, "wait": "30s" })).await.is(200).json()
     }
 
     /// Returns a poll that the gateway has received and not answered.
@@ -82,7 +82,7 @@ impl Remote {
     /// Polls without a wait.
     pub(super) async fn look(&self, running: &[&Value]) -> Value {
         let running = running.iter().map(|attempt| reference(attempt)).collect::<Vec<_>>();
-        self.post("/poll", json!({ "running": running, "wait_seconds": 0 })).await.is(200).json()
+        self.post("/poll", json!({ "running": running, "wait": "0s" })).await.is(200).json()
     }
 
     pub(super) async fn heartbeat(&self, attempt: &Value, report: Value) -> Value {
