@@ -22,27 +22,8 @@ use crate::limits::{MAX_BATCH_BODY, MAX_BODY};
 use crate::problem::{Fault, Problem};
 use crate::server::Phase;
 use crate::state::App;
-use bellwether::client::{Group, GroupWaitError, JobHandle};
-use bellwether_documents::{GroupDocument, GroupQuery, GroupSummaryDocument};
-
-/// A group to create.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct NewGroup {
-    /// Kind of the members.
-    #[schema(example = "record-set", pattern = "^[A-Za-z0-9._-]{1,128}$")]
-    kind: String,
-    /// Name of the group.
-    #[schema(example = "2026-11-21", pattern = "^[A-Za-z0-9._-]{1,128}$")]
-    name: String,
-    /// Number of members. It may be set later by creating the group again, and cannot be changed.
-    total: Option<u32>,
-    /// Whether the first member that ends without success ends the group.
-    #[serde(default)]
-    fail_fast: bool,
-    /// Whether the join runs once the members have ended. Default: true.
-    join: Option<bool>,
-}
+use bellwether::client::{GroupWaitError, JobHandle};
+use bellwether_documents::{GroupDocument, GroupQuery, GroupSummaryDocument, NewGroup};
 
 impl Bounded for NewGroup {
     const MAX_BYTES: usize = MAX_BODY;
@@ -81,11 +62,7 @@ pub(super) async fn make_group(
     Traced(trace): Traced,
     Json(new): Json<NewGroup>,
 ) -> Result<Response, Problem> {
-    let group = Group::new(&new.kind, &new.name).trace_context(trace);
-    let mut group = group.fail_fast(new.fail_fast).join(new.join.unwrap_or(true));
-    if let Some(total) = new.total {
-        group = group.total(total);
-    }
+    let group = new.into_group().trace_context(trace);
     let group = app.client.group(group).await?;
     let view = group.view().await?;
     let location = [(LOCATION, format!("/v1/groups/{}", view.id))];

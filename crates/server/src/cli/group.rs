@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use super::Global;
 use super::exit::{Failure, LibraryError};
 use super::output::{Format, Output};
-use bellwether_documents::{GroupDocument, GroupQuery};
+use bellwether_documents::{GroupDocument, GroupQuery, NewGroup};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum GroupCommand {
@@ -19,6 +19,11 @@ pub(crate) enum GroupCommand {
     /// Members are not counted: use `group show`. The stage is open, joining, finishing, done, or unreadable. JSON: an array of objects
     /// with id, kind, stage, total, parent, created_at, done_at.
     List(GroupQuery),
+    /// Create a group, or set its total.
+    ///
+    /// Creating the same group again changes nothing. A group with this name and other properties is a conflict. Submit its members
+    /// with `job submit --group`. JSON as for `group show`.
+    Create(NewGroup),
     /// Show groups: how many members have ended and how, and what the group waits for.
     ///
     /// JSON: an object for one id, an array for several. Fields: id, kind, stage (open, joining, finishing, done), status,
@@ -62,6 +67,7 @@ pub(crate) async fn run(global: &Global, output: Output, command: GroupCommand) 
     let (ids, act) = match command {
         GroupCommand::List(command) => return list::run(global, output, command).await,
         GroupCommand::Members(command) => return members::run(global, output, command).await,
+        GroupCommand::Create(new) => return create(global, output, new).await,
         GroupCommand::Show(Ids { ids }) => (ids, Act::Show),
         GroupCommand::Wait(Ids { ids }) => (ids, Act::Wait),
         GroupCommand::Abandon(Ids { ids }) => (ids, Act::Abandon),
@@ -91,13 +97,27 @@ pub(crate) async fn run(global: &Global, output: Output, command: GroupCommand) 
         (Format::Json, []) if ids.len() == 1 => {}
         (Format::Json, views) => output.json(&views.iter().map(GroupDocument::from).collect::<Vec<_>>())?,
         (Format::Table, []) => {}
-        (Format::Table, views) => {
-            let header =
-                ["ID", "KIND", "STAGE", "TOTAL", "OPEN", "SUCCEEDED", "CANCELLED", "DEAD", "WAITS FOR"];
-            output.rows(header, views.iter().map(row).collect())?;
-        }
+        (Format::Table, views) => table(output, views)?,
     }
     Failure::all(wrong)
+}
+
+async fn create(global: &Global, output: Output, new: NewGroup) -> Result<(), Failure> {
+    let group = new.into_group();
+    group.check().map_err(|error| Failure::usage(error.to_string()))?;
+    global.zookeeper()?;
+    let client = global.writer().await?;
+    let view = client.group(group).await?.view().await?;
+    client.close().await;
+    match output.format {
+        Format::Json => output.json(&GroupDocument::from(&view)),
+        Format::Table => table(output, &[view]),
+    }
+}
+
+fn table(output: Output, views: &[GroupView]) -> Result<(), Failure> {
+    let header = ["ID", "KIND", "STAGE", "TOTAL", "OPEN", "SUCCEEDED", "CANCELLED", "DEAD", "WAITS FOR"];
+    output.rows(header, views.iter().map(row).collect())
 }
 
 fn row(view: &GroupView) -> [String; 9] {

@@ -27,6 +27,25 @@ fn members_are_submitted_by_number_and_the_group_shows_why_it_waits() {
 }
 
 #[test]
+fn a_group_with_other_properties_is_created_and_gets_members() {
+    let to = namespace("cli-groups-created");
+    let create = ["group", "create", "sum", "strict", "--fail-fast", "--join", "false", "--output", "json"];
+    for _again in 0..2 {
+        let group = run_in(&to, &create).exits(0).json();
+        assert_eq!(
+            (&group["fail_fast"], &group["total"], &group["join"]),
+            (&json!(true), &json!(null), &json!(null))
+        );
+    }
+    let member = ["job", "submit", "sum", "[1]", "--group", "strict", "--number", "0", "--total", "2"];
+    assert_eq!(run_in(&to, &member).exits(0).stdout.trim(), "sum:strict:0");
+    let group = run_in(&to, &["group", "show", "strict", "--output", "json"]).exits(0).json();
+    assert_eq!((&group["fail_fast"], &group["total"], &group["open"]), (&json!(true), &json!(2), &json!(1)));
+    run_in(&to, &["group", "create", "sum", "strict"]).exits(1).says("group strict");
+    run_in(&to, &["group", "create", "sum", "a:b"]).exits(2).says("group has ':'");
+}
+
+#[test]
 fn a_rejected_group_member_is_a_usage_error_or_a_failure() {
     let to = namespace("cli-groups-refused");
     let submit = |number: &str, more: &[&str]| {
@@ -42,7 +61,7 @@ fn a_rejected_group_member_is_a_usage_error_or_a_failure() {
         .says("group has ':'");
     run_in(&to, &["job", "submit", "echo", "1", "--group", "g", "--number", "0"])
         .exits(1)
-        .says("with kind sum, not echo");
+        .says("members of kind sum, not echo");
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use bellwether::client::{Accepted, JobHandle};
-use bellwether::{Client, Group, JobId, JobView, TraceContext};
+use bellwether::client::{Accepted, Error, GroupError, GroupHandle, JobHandle};
+use bellwether::{Client, Group, GroupId, JobId, JobView, TraceContext};
 use clap::Args;
 use futures::StreamExt;
 use serde::Serialize;
@@ -28,7 +28,7 @@ pub(crate) struct Submit {
     /// Wait until all jobs have ended, up to --timeout, and print their outcomes.
     #[arg(long)]
     wait: bool,
-    /// Add the job to this group, which is created if it does not exist: the id is KIND:GROUP:NUMBER.
+    /// Add the job to this group: the id is KIND:GROUP:NUMBER. A group that does not exist is created with the default properties.
     #[arg(long, value_name = "GROUP", requires = "number", conflicts_with_all = ["id", "named"])]
     group: Option<String>,
     /// Number of the member in the group, from 0; with --count the number of the first.
@@ -59,9 +59,8 @@ pub(super) async fn run(global: &Global, output: Output, submit: Submit) -> Resu
     let progress = |done| bar.set_position(done as u64);
     let answers = match (&submit.group, submit.number) {
         (Some(group), Some(first)) => {
-            let group = self::group(&submit, group)?;
-            let members =
-                client.group(group).await?.submit_stream((first..).zip(jobs)).collect::<Vec<_>>().await;
+            let group = self::group(&client, &submit, group).await?;
+            let members = group.submit_stream((first..).zip(jobs)).collect::<Vec<_>>().await;
             progress(members.len());
             members
         }
@@ -114,15 +113,20 @@ fn trace(submit: &Submit) -> Option<TraceContext> {
     submit.traceparent.or_else(of_environment)
 }
 
-/// Returns the group of a member, with its total and trace.
-fn group(submit: &Submit, name: &str) -> Result<Group, Failure> {
-    let group = Group::new(&submit.job.kind, name);
-    group.check().map_err(|error| Failure::usage(error.to_string()))?;
-    let group = match submit.total {
-        Some(total) => group.total(total),
-        None => group,
+/// Finds the group of a member, whatever its properties are, or creates it. Sets its total if one is given.
+async fn group(client: &Client, submit: &Submit, name: &str) -> Result<GroupHandle, Failure> {
+    let id = GroupId::new(name).map_err(|error| Failure::usage(error.to_string()))?;
+    let group = match client.existing_group(&id).await {
+        Err(Error::Group(GroupError::NotFound { .. })) => {
+            let new = Group::new(&submit.job.kind, name).trace_context(trace(submit));
+            client.group(new).await?
+        }
+        found => found?,
     };
-    Ok(group.trace_context(trace(submit)))
+    if let Some(total) = submit.total {
+        group.seal(total).await?;
+    }
+    Ok(group)
 }
 
 fn jobs(submit: &Submit) -> Result<Vec<bellwether::Job>, Failure> {

@@ -1,0 +1,41 @@
+//! A group to create.
+
+use bellwether::Group;
+use clap::Args;
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+/// A group to create.
+#[derive(Debug, Clone, Args, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewGroup {
+    /// Kind of the members.
+    #[schema(example = "record-set", pattern = "^[A-Za-z0-9._-]{1,128}$")]
+    kind: String,
+    /// Name of the group.
+    #[schema(example = "2026-11-21", pattern = "^[A-Za-z0-9._-]{1,128}$")]
+    name: String,
+    /// Number of members, at most 1,000,000. It may be set later by creating the group again, and cannot be changed.
+    #[arg(long, value_name = "N")]
+    #[schema(maximum = 1_000_000)]
+    total: Option<u32>,
+    /// Whether the first member that ends without success ends the group.
+    #[arg(long)]
+    #[serde(default)]
+    fail_fast: bool,
+    /// Whether the join runs once the members have ended. Default: true.
+    #[arg(long, value_name = "BOOL")]
+    join: Option<bool>,
+}
+
+impl NewGroup {
+    /// Returns the group. Its names are checked when it is created.
+    pub fn into_group(self) -> Group {
+        let group = Group::new(&self.kind, &self.name);
+        let group = group.fail_fast(self.fail_fast).join(self.join.unwrap_or(true));
+        match self.total {
+            Some(total) => group.total(total),
+            None => group,
+        }
+    }
+}
