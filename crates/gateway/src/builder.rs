@@ -20,6 +20,8 @@ pub const DEFAULT_ADDRESS: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Add
 
 /// The audit lines that are written in addition to the lines about changes, and a file of all lines.
 #[derive(Debug, Clone, Default)]
+#[must_use]
+#[non_exhaustive]
 pub struct Auditing {
     /// The file of all lines.
     pub file: Option<AuditFile>,
@@ -27,6 +29,24 @@ pub struct Auditing {
     pub reads: bool,
     /// Whether requests that may change something are refused while the file cannot be written.
     pub required: bool,
+}
+
+impl Auditing {
+    /// Sets the file of all lines. Default `None`: the lines are written to the log only.
+    pub fn file(self, file: impl Into<Option<AuditFile>>) -> Self {
+        Self { file: file.into(), ..self }
+    }
+
+    /// Also writes lines for reads of payloads, and for refused reads. Default `false`.
+    pub fn reads(self, reads: bool) -> Self {
+        Self { reads, ..self }
+    }
+
+    /// Refuses requests that may change something while the file cannot be written. Default `false`. Has no effect without a
+    /// file.
+    pub fn required(self, required: bool) -> Self {
+        Self { required, ..self }
+    }
 }
 
 /// Builds a [`Gateway`].
@@ -233,7 +253,7 @@ mod tests {
 
     #[test]
     fn a_limit_that_allows_no_request_is_rejected_by_name() {
-        let limits = Limits { waits: 0, ..Limits::default() };
+        let limits = Limits::default().waits(0);
         let said = GatewayBuilder::new().limits(limits).check().unwrap_err().to_string();
         assert_eq!(said, "the gateway's limit `waits` must be 1 or more");
     }

@@ -7,6 +7,8 @@ use super::tls::Tls;
 
 /// What protects a listener.
 #[derive(Debug, Clone, Default)]
+#[must_use]
+#[non_exhaustive]
 pub struct Protection {
     /// The tokens that callers may present.
     pub tokens: Option<Tokens>,
@@ -19,6 +21,27 @@ pub struct Protection {
 }
 
 impl Protection {
+    /// Sets the tokens that callers may present. Default `None`.
+    pub fn tokens(self, tokens: impl Into<Option<Tokens>>) -> Self {
+        Self { tokens: tokens.into(), ..self }
+    }
+
+    /// Sets the provider whose signed tokens callers may present. Default `None`.
+    pub fn jwt(self, jwt: impl Into<Option<Jwt>>) -> Self {
+        Self { jwt: jwt.into(), ..self }
+    }
+
+    /// Sets the certificate of the listener. Default `None`: HTTP instead of HTTPS.
+    pub fn tls(self, tls: impl Into<Option<Tls>>) -> Self {
+        Self { tls: tls.into(), ..self }
+    }
+
+    /// Allows other machines to reach the listener without tokens or TLS. Default `false`. Use it only behind a proxy or in a
+    /// protected network.
+    pub fn insecure(self, insecure: bool) -> Self {
+        Self { insecure, ..self }
+    }
+
     /// Returns what callers may present.
     pub(super) fn accepted(&self) -> Accepted {
         Accepted { tokens: self.tokens.clone(), jwt: self.jwt.clone() }

@@ -69,7 +69,7 @@ impl Gateways {
         let session = Arc::new(WithoutSession::default());
         let (phase, phases) = watch::channel(Phase::Serving);
         let tokens = Tokens::parse(TOKENS, Path::new("fuzzed")).expect("valid tokens");
-        let protected = Protection { tokens: Some(tokens), ..Protection::default() };
+        let protected = Protection::default().tokens(tokens);
         let [open, closed] = [Protection::default(), protected].map(|protection| {
             let around = Around {
                 protection: &protection,

@@ -81,8 +81,10 @@ pub(super) const LEAST_READ_RATE: u32 = 32 * 1024;
 /// Send buffer of a connection in the kernel, which doubles it. More would only hold answers of peers that read slowly.
 pub(super) const SEND_BUFFER: u32 = 128 * 1024;
 
-/// Limits on concurrency and time.
+/// Limits on concurrency and time. [`GatewayBuilder::check`](crate::GatewayBuilder::check) refuses a count of 0, and a time below 1 ms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+#[non_exhaustive]
 pub struct Limits {
     /// Open connections. Each needs a file descriptor. Further connections are answered with 503 and closed.
     pub connections: usize,
@@ -134,11 +136,51 @@ pub struct LimitsError {
 }
 
 impl Limits {
-    /// Allows this many remote workers, and as many long polls as they and the other callers need: half of the polls are
-    /// theirs, as by default.
-    #[must_use]
-    pub fn with_remote_workers(self, remote_workers: usize) -> Self {
+    /// Sets the number of open connections: 1 or more. Default 4,096.
+    pub fn connections(self, connections: usize) -> Self {
+        Self { connections, ..self }
+    }
+
+    /// Sets the number of open connections of one address, or of one IPv6 network of 64 bits: 1 or more. `None`, the default, is a
+    /// quarter of the connections, and no limit for addresses of this machine.
+    pub fn connections_of_one(self, connections: impl Into<Option<usize>>) -> Self {
+        Self { connections_of_one: connections.into(), ..self }
+    }
+
+    /// Sets the number of concurrent requests: 1 or more. Default 256.
+    pub fn requests(self, requests: usize) -> Self {
+        Self { requests, ..self }
+    }
+
+    /// Sets the number of concurrent requests of one caller: 1 or more. Default 128.
+    pub fn requests_of_one(self, requests: usize) -> Self {
+        Self { requests_of_one: requests, ..self }
+    }
+
+    /// Sets the number of concurrent long polls, which include those of remote workers: 1 or more. Default 512.
+    pub fn waits(self, waits: usize) -> Self {
+        Self { waits, ..self }
+    }
+
+    /// Sets the number of event streams: 1 or more. Default 2,048.
+    pub fn streams(self, streams: usize) -> Self {
+        Self { streams, ..self }
+    }
+
+    /// Sets the number of remote workers: 1 or more. Default 256. Raises the number of long polls to twice this value if it is
+    /// lower, so that the other callers have as many polls as the workers.
+    pub fn remote_workers(self, remote_workers: usize) -> Self {
         Self { remote_workers, waits: self.waits.max(remote_workers.saturating_mul(2)), ..self }
+    }
+
+    /// Sets the time for the headers of a request, and for an idle connection: 1 ms or more. Default 10 s.
+    pub fn header_time(self, time: Duration) -> Self {
+        Self { header_time: time, ..self }
+    }
+
+    /// Sets the time for a request with its body: 1 ms or more. Default 20 s.
+    pub fn request_time(self, time: Duration) -> Self {
+        Self { request_time: time, ..self }
     }
 
     /// The limit of the connections of one address.
@@ -188,7 +230,7 @@ mod tests {
     #[test]
     fn each_remote_worker_has_room_for_its_poll() {
         let usual = Limits::default();
-        assert_eq!(usual.with_remote_workers(3), Limits { remote_workers: 3, ..usual });
-        assert_eq!(usual.with_remote_workers(1_000).waits, 2_000);
+        assert_eq!(usual.remote_workers(3), Limits { remote_workers: 3, ..usual });
+        assert_eq!(usual.remote_workers(1_000).waits, 2_000);
     }
 }

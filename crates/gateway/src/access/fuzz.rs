@@ -14,9 +14,8 @@ use super::token::Tokens;
 static PROVIDER: LazyLock<Jwt> = LazyLock::new(|| {
     let key = r#"{"keys": [{"kty": "EC", "crv": "P-256", "kid": "1",
         "x": "MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4", "y": "4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM"}]}"#;
-    let [issuer, audience, role_claim] = ["i", "a", "r"].map(str::to_owned);
     let keys = Keys::parse(key.to_owned()).expect("one key");
-    Jwt::of(JwtSettings { issuer, audience, role_claim }, Path::new("none"), keys)
+    Jwt::of(JwtSettings::new("i", "a").role_claim("r"), Path::new("none"), keys)
 });
 
 /// A client certificate, a token file, a JWK set and a token of a provider: each is read, or refused with a reason. The token is

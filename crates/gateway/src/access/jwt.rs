@@ -36,14 +36,16 @@ const MAX_SUBJECT: usize = 255;
 /// Seconds by which the clocks of the provider and the gateway may differ.
 const LEEWAY: u64 = 30;
 
-/// The default of [`JwtSettings::role_claim`].
+/// The default claim with the role of a caller.
 pub const ROLE_CLAIM: &str = "bellwether_role";
 
 /// The claim with a scope, in the words of the token file.
 const SCOPE_CLAIM: &str = "bellwether_scope";
 
-/// Which tokens of a provider are accepted.
+/// Which tokens of a provider are accepted. [`Jwt::read`] refuses a text that is empty, longer than 256 bytes, or not printable ASCII.
 #[derive(Debug, Clone)]
+#[must_use]
+#[non_exhaustive]
 pub struct JwtSettings {
     /// The claim `iss` of each token: the URL of the provider.
     pub issuer: String,
@@ -51,6 +53,19 @@ pub struct JwtSettings {
     pub audience: String,
     /// The claim with the role: a text, or a list of which one text is a role.
     pub role_claim: String,
+}
+
+impl JwtSettings {
+    /// Accepts the tokens of this issuer, the URL of the provider, for this audience.
+    pub fn new(issuer: impl Into<String>, audience: impl Into<String>) -> Self {
+        let (issuer, audience) = (issuer.into(), audience.into());
+        Self { issuer, audience, role_claim: ROLE_CLAIM.to_owned() }
+    }
+
+    /// Sets the claim with the role. Default [`ROLE_CLAIM`].
+    pub fn role_claim(self, claim: impl Into<String>) -> Self {
+        Self { role_claim: claim.into(), ..self }
+    }
 }
 
 /// The provider whose tokens a gateway accepts. Clones share its keys, even after a reload.
@@ -272,8 +287,7 @@ mod tests {
         let jwk = Jwk::from_encoding_key(&key, Algorithm::ES256).unwrap();
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), json!({ "keys": [jwk] }).to_string()).unwrap();
-        let [issuer, audience, role_claim] = ["i", "a", "r"].map(str::to_owned);
-        let jwt = Jwt::read(JwtSettings { issuer, audience, role_claim }, file.path()).unwrap();
+        let jwt = Jwt::read(JwtSettings::new("i", "a").role_claim("r"), file.path()).unwrap();
         let exp = get_current_timestamp() + 300;
         let claims = json!({ "iss": "i", "aud": "a", "sub": "s", "exp": exp, "r": "read" });
         let token = encode(&Header::new(Algorithm::ES256), &claims, &key).unwrap();

@@ -128,6 +128,8 @@ pub const DECODED_PER_BYTE: usize = 24;
 
 /// Limits for connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+#[non_exhaustive]
 pub struct Limits {
     /// Connections from all addresses; a further one is closed immediately. Default: 4,096, below the usual limit of
     /// file descriptors on servers. 0 disables the limit.
@@ -149,5 +151,27 @@ pub const MEMORY_BYTES: usize = 512 * 1024 * 1024;
 impl Default for Limits {
     fn default() -> Self {
         Self { connections: 4_096, connections_per_address: 0, memory: MEMORY_BYTES, handshake: HANDSHAKE }
+    }
+}
+
+impl Limits {
+    /// Sets the number of connections from all addresses. Default 4,096; 0 disables the limit.
+    pub fn connections(self, connections: usize) -> Self {
+        Self { connections, ..self }
+    }
+
+    /// Sets the number of connections from one address. Default 0, which is no limit.
+    pub fn connections_per_address(self, connections: usize) -> Self {
+        Self { connections_per_address: connections, ..self }
+    }
+
+    /// Sets the bytes that all connections together may hold. Default [`MEMORY_BYTES`].
+    pub fn memory(self, bytes: usize) -> Self {
+        Self { memory: bytes, ..self }
+    }
+
+    /// Sets the time limit for the TLS handshake and the first frame. Default [`HANDSHAKE`].
+    pub fn handshake(self, time: Duration) -> Self {
+        Self { handshake: time, ..self }
     }
 }

@@ -41,7 +41,7 @@ async fn random_bytes_end_their_connection_only() {
 #[tokio::test]
 async fn a_client_without_a_session_cannot_make_the_server_keep_a_long_frame() {
     // Not closed because it is slow.
-    let limits = Limits { handshake: Duration::from_secs(3_600), ..Limits::default() };
+    let limits = Limits::default().handshake(Duration::from_secs(3_600));
     let keeper = Keeper::builder().limits(limits).start().await.expect("a keeper");
     for announced in [FIRST_FRAME_BYTES + 1, FRAME_BYTES] {
         let mut fresh = Wire::open(keeper.address()).await;
@@ -141,7 +141,7 @@ async fn a_wrong_password_gets_no_session_and_closes_no_connection() {
 
 #[tokio::test]
 async fn a_connection_without_a_first_frame_is_closed_in_time() {
-    let limits = Limits { handshake: Duration::from_millis(200), ..Limits::default() };
+    let limits = Limits::default().handshake(Duration::from_millis(200));
     let keeper = Keeper::builder().limits(limits).start().await.expect("a keeper");
     let start = Instant::now();
     let mut silent = Wire::open(keeper.address()).await;
@@ -159,7 +159,7 @@ async fn a_connection_without_a_first_frame_is_closed_in_time() {
 
 #[tokio::test]
 async fn connections_above_the_limit_are_closed_and_slots_are_reused() {
-    let limits = Limits { connections_per_address: 2, ..Limits::default() };
+    let limits = Limits::default().connections_per_address(2);
     let keeper = Keeper::builder().limits(limits).start().await.expect("a keeper");
     let (first, _) = Wire::session(keeper.address()).await;
     let (_second, _) = Wire::session(keeper.address()).await;

@@ -103,12 +103,11 @@ fn count(text: &str) -> Result<usize, String> {
 impl HttpOptions {
     /// Checks the options and returns the builder. Nothing listens yet.
     pub(crate) fn builder(&self) -> Result<GatewayBuilder, Failure> {
-        let limits = Limits {
-            connections: self.http_connections,
-            connections_of_one: self.http_connections_per_address,
-            streams: self.http_streams,
-            ..Limits::default().with_remote_workers(self.http_remote_workers)
-        };
+        let limits = Limits::default()
+            .connections(self.http_connections)
+            .connections_of_one(self.http_connections_per_address)
+            .streams(self.http_streams)
+            .remote_workers(self.http_remote_workers);
         let builder = Gateway::builder()
             .listen(self.http_addr.unwrap_or(DEFAULT_ADDRESS))
             .any_port(self.any_port)
@@ -133,7 +132,8 @@ impl HttpOptions {
         if file.is_none() && self.http_audit_required {
             return Err(Failure::usage("http_audit_required needs http_audit_file"));
         }
-        Ok(Auditing { file, reads: self.http_audit_reads, required: self.http_audit_required })
+        let auditing = Auditing::default().file(file);
+        Ok(auditing.reads(self.http_audit_reads).required(self.http_audit_required))
     }
 
     /// Reads the files that protect the gateway.
@@ -144,8 +144,7 @@ impl HttpOptions {
         let jwt = match (&self.http_jwt_issuer, &self.http_jwt_audience, &self.http_jwt_jwks) {
             (None, None, None) => None,
             (Some(issuer), Some(audience), Some(keys)) => {
-                let (issuer, audience) = (issuer.clone(), audience.clone());
-                let settings = JwtSettings { issuer, audience, role_claim: self.http_jwt_role_claim.clone() };
+                let settings = JwtSettings::new(issuer, audience).role_claim(&self.http_jwt_role_claim);
                 Some(Jwt::read(settings, keys).map_err(|error| usage(&error))?)
             }
             (_, _, _) => {
@@ -186,13 +185,13 @@ impl HttpOptions {
                 Some(tls.clients(authorities, certificates).map_err(|error| usage(&error))?)
             }
         };
-        Ok(Protection { tokens, jwt, tls, insecure: self.insecure })
+        Ok(Protection::default().tokens(tokens).jwt(jwt).tls(tls).insecure(self.insecure))
     }
 
     /// The protection of the metrics' own address.
     pub(crate) fn metrics_protection(&self) -> Result<Protection, Failure> {
         match self.insecure_metrics {
-            true => Ok(Protection { insecure: true, ..Protection::default() }),
+            true => Ok(Protection::default().insecure(true)),
             false => self.protection(),
         }
     }

@@ -156,7 +156,7 @@ async fn a_request_whose_caller_disconnected_leaves_its_line() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_error_is_logged_with_its_request_id() {
     listen();
-    let limits = Limits { request_time: Duration::from_millis(200), ..Limits::default() };
+    let limits = Limits::default().request_time(Duration::from_millis(200));
     let stage = Stage::with("http-log", |builder| builder.limits(limits)).await;
     let stuck = Ask::new("POST", "/v1/jobs").header("content-type: application/json");
     let stuck = stuck.header("content-length: 10").header("x-request-id: log-stuck");

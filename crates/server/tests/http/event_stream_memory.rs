@@ -44,7 +44,7 @@ fn open(address: SocketAddr, streams: usize) -> Vec<TcpStream> {
 #[test]
 fn a_connected_event_stream_uses_little_memory() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let limits = Limits { streams: 2 * STREAMS, ..Limits::default() };
+    let limits = Limits::default().streams(2 * STREAMS);
     let stage = runtime.block_on(Stage::with("http-cost", |builder| builder.limits(limits)));
     let (to_callers, asked) = mpsc::channel::<oneshot::Sender<()>>();
     let address = stage.address();

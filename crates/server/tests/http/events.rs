@@ -85,7 +85,7 @@ async fn a_job_is_followed_from_its_submission_to_its_end() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn streams_are_bounded_and_end_with_the_gateway() {
-    let limits = Limits { streams: 1, ..Limits::default() };
+    let limits = Limits::default().streams(1);
     let stage = Stage::with("http-streams", |builder| builder.limits(limits)).await;
     stage.get("/v1/events?job=a%2Fb").await.problem(400, "invalid", "job id has '/'");
     let mut only = Stream::open(&stage, "/v1/events?job=a").await;

@@ -43,7 +43,7 @@ async fn without_zookeeper_the_gateway_is_alive_but_not_ready_and_streams_get_a_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_to_a_slow_zookeeper_times_out() {
-    let limits = Limits { request_time: Duration::from_millis(300), ..Limits::default() };
+    let limits = Limits::default().request_time(Duration::from_millis(300));
     let (stage, proxy) = behind("http-late", limits).await;
     proxy.delay(Duration::from_millis(600));
     stage.get("/v1/leader").await.problem(504, "late", "try again");

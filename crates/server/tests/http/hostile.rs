@@ -20,9 +20,7 @@ async fn raw(stage: &Stage, bytes: &[u8]) -> Option<u16> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn input_that_is_not_http_is_refused_and_its_connection_closed() {
-    let stage =
-        Stage::with("http-odd", |builder| builder.limits(Limits { header_time: SHORT, ..Limits::default() }))
-            .await;
+    let stage = Stage::with("http-odd", |builder| builder.limits(Limits::default().header_time(SHORT))).await;
     let long = "x".repeat(20_000);
     for (request, status) in [
         ("\r\n\r\n\r\n".to_owned(), None),
@@ -126,7 +124,7 @@ async fn a_problem_quotes_little_of_a_long_body() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_headers_slow_bodies_and_idle_connections_are_cut_off() {
-    let limits = Limits { header_time: SHORT, request_time: 2 * SHORT, ..Limits::default() };
+    let limits = Limits::default().header_time(SHORT).request_time(2 * SHORT);
     let stage = Stage::with("http-slow", |builder| builder.limits(limits)).await;
 
     // A header that is sent byte by byte.
@@ -163,7 +161,7 @@ async fn slow_headers_slow_bodies_and_idle_connections_are_cut_off() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_above_the_limit_get_503_until_idle_ones_are_closed() {
-    let limits = Limits { connections: 50, header_time: 2 * SHORT, ..Limits::default() };
+    let limits = Limits::default().connections(50).header_time(2 * SHORT);
     let stage = Stage::with("http-crowd", |builder| builder.limits(limits)).await;
     let crowd = join_all((0..50).map(|_| TcpStream::connect(stage.address()))).await;
     let crowd = crowd.into_iter().map(Result::unwrap).collect::<Vec<_>>();
@@ -191,7 +189,7 @@ async fn connections_above_the_limit_get_503_until_idle_ones_are_closed() {
 /// The addresses of the loopback interface stand for machines.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_address_cannot_take_the_connections_of_others() {
-    let limits = Limits { connections_of_one: Some(10), ..Limits::default() };
+    let limits = Limits::default().connections_of_one(10);
     let stage = Stage::with("http-greedy", |builder| builder.limits(limits)).await;
     let from = async |address: &str| {
         let socket = TcpSocket::new_v4().unwrap();
@@ -221,8 +219,7 @@ const CONTINUE: &[u8; 25] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_saturated_gateway_sends_retry_after_and_limits_each_caller() {
-    let limits =
-        Limits { requests: 4, requests_of_one: 2, waits: 1, request_time: 2 * SOON, ..Limits::default() };
+    let limits = Limits::default().requests(4).requests_of_one(2).waits(1).request_time(2 * SOON);
     let stage = Stage::with("http-full", |builder| builder.limits(limits)).await;
     stage.post("/v1/jobs", r#"{"id": "a", "kind": "nobody"}"#).await.is(201);
     // Two requests whose bodies are never sent. `100 Continue` shows that a request was admitted.

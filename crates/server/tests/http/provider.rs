@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bellwether_gateway::access::{Jwt, JwtSettings, ROLE_CLAIM};
+use bellwether_gateway::access::{Jwt, JwtSettings};
 use jsonwebtoken::jwk::Jwk;
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode, get_current_timestamp};
 use rcgen::{KeyPair, PublicKeyData as _};
@@ -108,8 +108,6 @@ impl File {
     }
 
     pub(crate) fn jwt(&self) -> Jwt {
-        let (issuer, audience) = (ISSUER.to_owned(), AUDIENCE.to_owned());
-        let settings = JwtSettings { issuer, audience, role_claim: ROLE_CLAIM.to_owned() };
-        Jwt::read(settings, &self.path()).unwrap()
+        Jwt::read(JwtSettings::new(ISSUER, AUDIENCE), &self.path()).unwrap()
     }
 }

@@ -121,12 +121,11 @@ impl Options {
     }
 
     fn limits(&self) -> Limits {
-        Limits {
-            connections: self.max_connections,
-            connections_per_address: self.max_connections_per_address,
-            memory: usize::try_from(self.max_connection_memory.saturating_mul(MIB)).unwrap_or(usize::MAX),
-            ..Limits::default()
-        }
+        let memory = usize::try_from(self.max_connection_memory.saturating_mul(MIB)).unwrap_or(usize::MAX);
+        Limits::default()
+            .connections(self.max_connections)
+            .connections_per_address(self.max_connections_per_address)
+            .memory(memory)
     }
 
     fn super_digest(&self) -> Result<Option<String>, Failure> {

@@ -47,7 +47,7 @@ async fn a_repeated_registration_is_the_same_worker_and_a_different_one_a_confli
 
 #[tokio::test(flavor = "multi_thread")]
 async fn remote_workers_are_bounded_and_an_ended_one_makes_room() {
-    let limits = Limits { remote_workers: 1, ..Limits::default() };
+    let limits = Limits::default().remote_workers(1);
     let stage = Stage::with("remote-limit", |builder| builder.limits(limits)).await;
     let (one, two) = (Remote::registered(&stage, json!({})).await, Remote::new(&stage));
     two.register(json!({})).await.problem(
