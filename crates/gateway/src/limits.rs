@@ -90,11 +90,11 @@ pub struct Limits {
     pub connections: usize,
     /// Open connections of one address, or of one IPv6 network of 64 bits. Without a value, a quarter of the connections, and
     /// addresses of this machine have no limit, because a proxy may connect for many callers.
-    pub connections_of_one: Option<usize>,
+    pub connections_per_address: Option<usize>,
     /// Concurrent requests, except long polls and event streams. Further requests get 503.
     pub requests: usize,
     /// Concurrent requests of one caller, identified by token or else by address. Further requests get 429.
-    pub requests_of_one: usize,
+    pub requests_per_caller: usize,
     /// Concurrent long polls. Further ones get 503.
     pub waits: usize,
     /// Event streams. Further ones get 503.
@@ -111,10 +111,10 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 4_096,
-            connections_of_one: None,
+            connections_per_address: None,
             // Multiplied by the largest body: 64 MiB, or 256 MiB if all requests are finishes of remote workers.
             requests: 256,
-            requests_of_one: 128,
+            requests_per_caller: 128,
             // Only 64 waits for a job have a watch; the others read their job every 250 ms: 2,000 reads per second.
             waits: 512,
             streams: 2_048,
@@ -143,8 +143,8 @@ impl Limits {
 
     /// Sets the number of open connections of one address, or of one IPv6 network of 64 bits: 1 or more. `None`, the default, is a
     /// quarter of the connections, and no limit for addresses of this machine.
-    pub fn connections_of_one(self, connections: impl Into<Option<usize>>) -> Self {
-        Self { connections_of_one: connections.into(), ..self }
+    pub fn connections_per_address(self, connections: impl Into<Option<usize>>) -> Self {
+        Self { connections_per_address: connections.into(), ..self }
     }
 
     /// Sets the number of concurrent requests: 1 or more. Default 256.
@@ -153,8 +153,8 @@ impl Limits {
     }
 
     /// Sets the number of concurrent requests of one caller: 1 or more. Default 128.
-    pub fn requests_of_one(self, requests: usize) -> Self {
-        Self { requests_of_one: requests, ..self }
+    pub fn requests_per_caller(self, requests: usize) -> Self {
+        Self { requests_per_caller: requests, ..self }
     }
 
     /// Sets the number of concurrent long polls, which include those of remote workers: 1 or more. Default 512.
@@ -185,7 +185,7 @@ impl Limits {
 
     /// The limit of the connections of one address.
     pub(super) fn per_address(&self) -> PerAddress {
-        match self.connections_of_one {
+        match self.connections_per_address {
             Some(most) => PerAddress { most, loopback: true },
             None => PerAddress { most: self.connections.div_ceil(4), loopback: false },
         }
@@ -194,9 +194,9 @@ impl Limits {
     pub(super) fn check(&self) -> Result<(), LimitsError> {
         let Self {
             connections,
-            connections_of_one,
+            connections_per_address,
             requests,
-            requests_of_one,
+            requests_per_caller,
             waits,
             streams,
             remote_workers,
@@ -205,9 +205,9 @@ impl Limits {
         } = *self;
         let counts = [
             ("connections", connections),
-            ("connections_of_one", connections_of_one.unwrap_or(1)),
+            ("connections_per_address", connections_per_address.unwrap_or(1)),
             ("requests", requests),
-            ("requests_of_one", requests_of_one),
+            ("requests_per_caller", requests_per_caller),
             ("waits", waits),
             ("streams", streams),
             ("remote_workers", remote_workers),

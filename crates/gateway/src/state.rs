@@ -84,7 +84,7 @@ impl App {
             accepted: protection.accepted(),
             tls: protection.tls.is_some(),
             metrics,
-            admission: Admission::requests(limits.requests, limits.requests_of_one),
+            admission: Admission::requests(limits.requests, limits.requests_per_caller),
             batches: Admission::shared(Limited::Batches, MAX_BATCHES_AT_ONCE),
             pages: PageTurns::new(MAX_PAGES_AT_ONCE),
             open_jobs: OpenJobs::default(),

@@ -105,7 +105,7 @@ impl HttpOptions {
     pub(crate) fn builder(&self) -> Result<GatewayBuilder, Failure> {
         let limits = Limits::default()
             .connections(self.http_connections)
-            .connections_of_one(self.http_connections_per_address)
+            .connections_per_address(self.http_connections_per_address)
             .streams(self.http_streams)
             .remote_workers(self.http_remote_workers);
         let builder = Gateway::builder()

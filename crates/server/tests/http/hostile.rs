@@ -189,7 +189,7 @@ async fn connections_above_the_limit_get_503_until_idle_ones_are_closed() {
 /// The addresses of the loopback interface stand for machines.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_address_cannot_take_the_connections_of_others() {
-    let limits = Limits::default().connections_of_one(10);
+    let limits = Limits::default().connections_per_address(10);
     let stage = Stage::with("http-greedy", |builder| builder.limits(limits)).await;
     let from = async |address: &str| {
         let socket = TcpSocket::new_v4().unwrap();
@@ -219,7 +219,7 @@ const CONTINUE: &[u8; 25] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_saturated_gateway_sends_retry_after_and_limits_each_caller() {
-    let limits = Limits::default().requests(4).requests_of_one(2).waits(1).request_time(2 * SOON);
+    let limits = Limits::default().requests(4).requests_per_caller(2).waits(1).request_time(2 * SOON);
     let stage = Stage::with("http-full", |builder| builder.limits(limits)).await;
     stage.post("/v1/jobs", r#"{"id": "a", "kind": "nobody"}"#).await.is(201);
     // Two requests whose bodies are never sent. `100 Continue` shows that a request was admitted.

@@ -65,7 +65,7 @@ async fn readers_of_large_pages_that_do_not_read_use_bounded_memory() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_counts_until_its_answer_has_been_sent() {
-    let limits = Limits::default().requests_of_one(2);
+    let limits = Limits::default().requests_per_caller(2);
     let stage = Stage::with("http-unread", |builder| builder.limits(limits)).await;
     let client = Client::connect(&stage.to).await.unwrap();
     // More than the system takes from an answer that is not read.
