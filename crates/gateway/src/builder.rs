@@ -53,6 +53,7 @@ impl Auditing {
 #[derive(Clone)]
 #[must_use]
 pub struct GatewayBuilder {
+    pub(super) client: Client,
     pub(super) address: SocketAddr,
     pub(super) any_port: bool,
     pub(super) protection: Protection,
@@ -112,8 +113,9 @@ pub enum GatewayError {
 }
 
 impl GatewayBuilder {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(client: Client) -> Self {
         Self {
+            client,
             address: DEFAULT_ADDRESS,
             any_port: false,
             protection: Protection::default(),
@@ -205,24 +207,21 @@ impl GatewayBuilder {
     /// [`GatewayError::Exposed`], [`GatewayError::Limits`].
     pub fn check(&self) -> Result<(), GatewayError> {
         self.limits.check()?;
-        match self.protection.lacks(self.address) {
-            Some(lacks) => Err(GatewayError::Exposed { address: self.address, lacks }),
-            None => Ok(()),
-        }
+        self.protection.check(self.address)
     }
 
-    /// Starts to listen and serves until [`Gateway::stop`]. The gateway owns the client and closes it when it stops.
+    /// Starts to listen and serves until [`Gateway::stop`].
     ///
     /// # Errors
     /// [`GatewayError`]. An unreachable ZooKeeper is not an error: requests are answered with 503 until it serves.
-    pub async fn start(self, client: Client) -> Result<Gateway, GatewayError> {
+    pub async fn start(self) -> Result<Gateway, GatewayError> {
         self.check()?;
-        self.started(client).await
+        self.started().await
     }
 
     /// Boxed, so that the future is compiled in this crate and not again in each program.
-    fn started(self, client: Client) -> BoxFuture<'static, Result<Gateway, GatewayError>> {
-        server::start(self, client).boxed()
+    fn started(self) -> BoxFuture<'static, Result<Gateway, GatewayError>> {
+        server::start(self).boxed()
     }
 }
 
@@ -230,6 +229,10 @@ impl GatewayBuilder {
 mod tests {
     use super::*;
     use crate::access::{Issued, Role};
+
+    fn builder() -> GatewayBuilder {
+        GatewayBuilder::new(crate::fuzz::client())
+    }
 
     fn tokens() -> Tokens {
         let issued = Issued::new("ci", Role::Read).unwrap();
@@ -239,7 +242,7 @@ mod tests {
     #[test]
     fn a_gateway_without_protection_is_not_reachable_from_other_machines() {
         for open in ["0.0.0.0:80", "[::]:80", "10.0.0.7:80", "[::ffff:10.0.0.7]:80"] {
-            let open = GatewayBuilder::new().listen(open.parse().unwrap());
+            let open = builder().listen(open.parse().unwrap());
             let said = open.check().unwrap_err().to_string();
             assert!(said.contains("without TLS and tokens: configure them"), "{said}");
             let said = open.clone().tokens(tokens()).check().unwrap_err().to_string();
@@ -247,14 +250,14 @@ mod tests {
             open.insecure(true).check().unwrap();
         }
         for local in ["127.0.0.1:80", "127.9.9.9:80", "[::1]:80", "[::ffff:127.0.0.1]:80"] {
-            GatewayBuilder::new().listen(local.parse().unwrap()).check().unwrap();
+            builder().listen(local.parse().unwrap()).check().unwrap();
         }
     }
 
     #[test]
     fn a_limit_that_allows_no_request_is_rejected_by_name() {
         let limits = Limits::default().waits(0);
-        let said = GatewayBuilder::new().limits(limits).check().unwrap_err().to_string();
+        let said = builder().limits(limits).check().unwrap_err().to_string();
         assert_eq!(said, "the gateway's limit `waits` must be 1 or more");
     }
 }

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use super::access::{Accepted, Jwt, Tokens};
+use super::builder::GatewayError;
 use super::tls::Tls;
 
 /// What protects a listener.
@@ -40,6 +41,17 @@ impl Protection {
     /// protected network.
     pub fn insecure(self, insecure: bool) -> Self {
         Self { insecure, ..self }
+    }
+
+    /// Checks that a gateway may listen on this address. Does not listen.
+    ///
+    /// # Errors
+    /// [`GatewayError::Exposed`].
+    pub fn check(&self, address: SocketAddr) -> Result<(), GatewayError> {
+        match self.lacks(address) {
+            Some(lacks) => Err(GatewayError::Exposed { address, lacks }),
+            None => Ok(()),
+        }
     }
 
     /// Returns what callers may present.

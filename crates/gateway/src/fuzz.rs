@@ -63,6 +63,12 @@ struct Gateways {
     phase: watch::Sender<Phase>,
 }
 
+/// A client without a session.
+#[cfg(test)]
+pub(super) fn client() -> Client {
+    Client::over(Arc::new(WithoutSession::default()) as _, Duration::ZERO)
+}
+
 impl Gateways {
     fn new() -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");

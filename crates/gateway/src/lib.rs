@@ -9,7 +9,7 @@
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let client = Client::connect("zk1:2181,zk2:2181/bellwether/prod").await?;
-//! let gateway = Gateway::builder().listen("127.0.0.1:8080".parse()?).start(client).await?;
+//! let gateway = Gateway::builder(client).listen("127.0.0.1:8080".parse()?).start().await?;
 //! println!("http://{}/docs", gateway.address());
 //! # gateway.stop().await;
 //! # Ok(()) }

@@ -77,9 +77,9 @@ impl fmt::Debug for Gateway {
 }
 
 impl Gateway {
-    /// Returns a builder.
-    pub fn builder() -> GatewayBuilder {
-        GatewayBuilder::new()
+    /// Returns a builder for a gateway to the namespace of this client. The gateway owns the client and closes it when it stops.
+    pub fn builder(client: Client) -> GatewayBuilder {
+        GatewayBuilder::new(client)
     }
 
     /// Returns the address that it listens on.
@@ -115,8 +115,9 @@ impl Gateway {
     }
 }
 
-pub(super) async fn start(builder: GatewayBuilder, client: Client) -> Result<Gateway, GatewayError> {
+pub(super) async fn start(builder: GatewayBuilder) -> Result<Gateway, GatewayError> {
     let GatewayBuilder {
+        client,
         address,
         any_port,
         protection,

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use bellwether::Client;
 use bellwether_gateway::access::{Issued, Jwt, JwtSettings, ROLE_CLAIM, Role, Tokens};
 use bellwether_gateway::tls::{ClientCertificates, Tls};
 use bellwether_gateway::{AuditFile, Auditing, DEFAULT_ADDRESS, Gateway, GatewayBuilder, Limits, Protection};
@@ -101,23 +102,29 @@ fn count(text: &str) -> Result<usize, String> {
 }
 
 impl HttpOptions {
-    /// Checks the options and returns the builder. Nothing listens yet.
-    pub(crate) fn builder(&self) -> Result<GatewayBuilder, Failure> {
+    /// Checks the options, and returns what builds the gateway of a client. Nothing is connected or listens yet.
+    pub(crate) fn checked(&self) -> Result<impl FnOnce(Client) -> GatewayBuilder + use<>, Failure> {
         let limits = Limits::default()
             .connections(self.http_connections)
             .connections_per_address(self.http_connections_per_address)
             .streams(self.http_streams)
             .remote_workers(self.http_remote_workers);
-        let builder = Gateway::builder()
-            .listen(self.http_addr.unwrap_or(DEFAULT_ADDRESS))
-            .any_port(self.any_port)
-            .open_namespace(self.open_namespace)
-            .protection(self.protection()?)
-            .trusted_proxies(self.http_trusted_proxy.iter().copied())
-            .auditing(self.auditing()?)
-            .limits(limits);
-        builder.check().map_err(|error| Failure::usage(chain(&error)))?;
-        Ok(builder)
+        let address = self.http_addr.unwrap_or(DEFAULT_ADDRESS);
+        let protection = self.protection()?;
+        let auditing = self.auditing()?;
+        protection.check(address).map_err(|error| Failure::usage(chain(&error)))?;
+        let (any_port, open_namespace) = (self.any_port, self.open_namespace);
+        let proxies = self.http_trusted_proxy.clone();
+        Ok(move |client| {
+            Gateway::builder(client)
+                .listen(address)
+                .any_port(any_port)
+                .open_namespace(open_namespace)
+                .protection(protection)
+                .trusted_proxies(proxies)
+                .auditing(auditing)
+                .limits(limits)
+        })
     }
 }
 

@@ -98,7 +98,7 @@ pub(crate) async fn start(zookeeper: &str, access: Access, options: Node) -> Res
         }
         None => Vec::new(),
     };
-    let gateway = options.plays(Role::Gateway).then(|| options.gateway.builder()).transpose()?;
+    let gateway = options.plays(Role::Gateway).then(|| options.gateway.checked()).transpose()?;
     let records = options.metrics_addr.is_some() || gateway.is_some();
     let metrics = records.then(|| metrics::record(&kinds)).transpose();
     let metrics = metrics.map_err(|error| Failure::failed(chain(&error)))?;
@@ -121,7 +121,7 @@ pub(crate) async fn start(zookeeper: &str, access: Access, options: Node) -> Res
             let client =
                 Client::builder(zookeeper).access(access.clone()).session_timeout(options.session_timeout);
             let client = client.open().await?;
-            let gateway = gateway.metrics(metrics).start(client).await;
+            let gateway = gateway(client).metrics(metrics).start().await;
             Some(gateway.map_err(|error| Failure::failed(chain(&error)))?)
         }
         (None, _) | (_, None) => None,

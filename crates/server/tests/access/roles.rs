@@ -250,7 +250,7 @@ async fn a_cluster_with_a_login_per_role_runs_jobs_schedules_and_groups_and_surv
 /// A gateway pauses a kind and runs a job on a remote worker.
 async fn remote_worker(to: &str, file: &str, app: &Client) {
     let client = Client::builder(to).access(access(file, Role::Gateway)).open().await.unwrap();
-    let gateway = Gateway::builder().listen("127.0.0.1:0".parse().unwrap()).start(client).await.unwrap();
+    let gateway = Gateway::builder(client).listen("127.0.0.1:0".parse().unwrap()).start().await.unwrap();
     let at = gateway.address();
     let base = format!("/v1/remote-workers/{}", uuid::Uuid::new_v4());
     let settings = json!({ "name": "r", "kinds": [{ "kind": "remote" }], "slots": 1 }).to_string();

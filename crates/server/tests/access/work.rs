@@ -52,7 +52,7 @@ async fn a_gateway_works_with_the_login_of_its_node() {
     let to = place("gateway");
     let node = bellwether::Node::builder(&to).access(login()).handlers(handlers()).start().await.unwrap();
     let client = Client::builder(&to).access(login()).open().await.unwrap();
-    let gateway = Gateway::builder().listen("127.0.0.1:0".parse().unwrap()).start(client).await.unwrap();
+    let gateway = Gateway::builder(client).listen("127.0.0.1:0".parse().unwrap()).start().await.unwrap();
     let at = gateway.address();
     let submission = r#"{"id": "a", "kind": "double", "payload": 21}"#;
     let (status, answer) = ask(at, "POST /v1/jobs", submission).await;

@@ -60,8 +60,8 @@ async fn the_overview_is_live_while_a_cluster_works() {
     // A namespace that only its user may change has no alert.
     let access = || Access::login(Scheme::Digest, "bellwether", "password");
     let client = async || Client::builder(&to).access(access()).connect().await.unwrap();
-    let gateway = Gateway::builder().listen("127.0.0.1:0".parse().unwrap());
-    let gateway = gateway.start(client().await).await.unwrap();
+    let gateway = Gateway::builder(client().await).listen("127.0.0.1:0".parse().unwrap());
+    let gateway = gateway.start().await.unwrap();
     let mut nodes = Vec::new();
     for name in ["berlin-1", "berlin-2", "dublin-1"] {
         let node = Node::builder(&to).access(access()).node_id(name).handlers(handlers()).slots(32);

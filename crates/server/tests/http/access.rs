@@ -111,9 +111,10 @@ async fn pages_of_other_sites_are_refused_by_origin_and_host() {
 async fn a_gateway_without_protection_does_not_start_on_a_public_address() {
     let to = namespace("http-exposed");
     let secrets = Secrets::new();
-    let open = Gateway::builder().listen("0.0.0.0:0".parse().unwrap());
+    let client = Client::connect(&to).await.unwrap();
+    let open = Gateway::builder(client).listen("0.0.0.0:0".parse().unwrap());
     for open in [open.clone(), open.tokens(secrets.tokens.clone())] {
-        let refused = open.start(Client::connect(&to).await.unwrap()).await.unwrap_err();
+        let refused = open.start().await.unwrap_err();
         assert!(matches!(refused, GatewayError::Exposed { .. }), "{refused:?}");
     }
 }

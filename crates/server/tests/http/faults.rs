@@ -20,8 +20,8 @@ async fn behind(name: &str, limits: Limits) -> (Stage, Proxy) {
     let proxy = Proxy::to(&to);
     let client =
         Client::builder(proxy.connect_string()).deadline(Duration::from_secs(1)).connect().await.unwrap();
-    let builder = Gateway::builder().listen("127.0.0.1:0".parse().unwrap()).limits(limits);
-    (Stage { gateway: builder.start(client).await.unwrap(), to }, proxy)
+    let builder = Gateway::builder(client).listen("127.0.0.1:0".parse().unwrap()).limits(limits);
+    (Stage { gateway: builder.start().await.unwrap(), to }, proxy)
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -30,8 +30,9 @@ impl Stage {
 
     /// A gateway of this namespace.
     pub(crate) async fn at(to: String, change: impl FnOnce(GatewayBuilder) -> GatewayBuilder) -> Self {
-        let builder = change(Gateway::builder().listen("127.0.0.1:0".parse().unwrap()));
-        let gateway = builder.start(Client::connect(&to).await.unwrap()).await.unwrap();
+        let client = Client::connect(&to).await.unwrap();
+        let builder = change(Gateway::builder(client).listen("127.0.0.1:0".parse().unwrap()));
+        let gateway = builder.start().await.unwrap();
         Self { gateway, to }
     }
 

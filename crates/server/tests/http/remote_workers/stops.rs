@@ -140,9 +140,9 @@ async fn attempts_of_a_deleted_worker_and_of_a_stopped_gateway_are_handed_back()
     let poll = second.open_poll(&running).await;
     let (polled, ()) = tokio::join!(poll, stage.gateway.stop());
     assert_eq!(polled["draining"], false, "the process may go on at another gateway: {polled}");
-    let gateway = bellwether_gateway::Gateway::builder().listen("127.0.0.1:0".parse().unwrap());
     let client = bellwether::Client::connect(&stage.to).await.unwrap();
-    let stage = Stage { gateway: gateway.start(client).await.unwrap(), to: stage.to };
+    let gateway = bellwether_gateway::Gateway::builder(client).listen("127.0.0.1:0".parse().unwrap());
+    let stage = Stage { gateway: gateway.start().await.unwrap(), to: stage.to };
     let third = Remote::registered(&stage, json!({})).await;
     third.close(&third.attempt(&[]).await, succeeded()).await;
     let view = stage.ended("a").await;
@@ -186,8 +186,9 @@ async fn a_worker_that_moves_to_another_gateway_loses_no_attempt() {
     let registered = first.register(json!({ "timeout": "5s" })).await.is(200).json();
     let attempt = first.attempt(&[]).await;
 
-    let builder = bellwether_gateway::Gateway::builder().listen("127.0.0.1:0".parse().unwrap());
-    let other = builder.start(bellwether::Client::connect(&stage.to).await.unwrap()).await.unwrap();
+    let client = bellwether::Client::connect(&stage.to).await.unwrap();
+    let builder = bellwether_gateway::Gateway::builder(client).listen("127.0.0.1:0".parse().unwrap());
+    let other = builder.start().await.unwrap();
     let moved = Remote { key: first.key.clone(), gateway: other.address(), token: None };
     moved.register(json!({ "former": "worker-1" })).await.is(400);
     moved.register(json!({ "former": registered["worker"] })).await.is(200);

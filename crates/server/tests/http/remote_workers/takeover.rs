@@ -36,8 +36,8 @@ impl Mortal {
 
 /// A gateway in this process.
 async fn gateway(stage: &Stage) -> Gateway {
-    let builder = Gateway::builder().listen("127.0.0.1:0".parse().unwrap());
-    builder.start(Client::connect(&stage.to).await.unwrap()).await.unwrap()
+    let client = Client::connect(&stage.to).await.unwrap();
+    Gateway::builder(client).listen("127.0.0.1:0".parse().unwrap()).start().await.unwrap()
 }
 
 /// The attempt as a registration lists it.
