@@ -5,9 +5,9 @@ use std::time::Duration;
 use bellwether_core::remedy::ErrorClass;
 use bellwether_zk::{Access, AccessError, ConnectString, ConnectStringError};
 
-/// Long enough to survive a garbage collection pause in the ensemble, short enough to recover a dead worker's jobs
-/// soon.
-const DEFAULT_SESSION_TIMEOUT: Duration = Duration::from_secs(10);
+/// The default session timeout of nodes, clients and elections: 10 s. Long enough to survive a garbage collection pause in the ensemble,
+/// short enough to recover a dead worker's jobs soon.
+pub const DEFAULT_SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// With a shorter timeout no answer could arrive in time: a commit of an ensemble takes tens of milliseconds when a
 /// disk is busy, and a connection attempt is given up after the session timeout.

@@ -16,7 +16,7 @@ pub use bellwether_core::machine::election::campaign::Strategy as ElectionStrate
 pub use bellwether_host::node::NodeError;
 pub use bellwether_host::worker::{Drained, WorkerConfigError};
 
-pub use self::builder::NodeBuilder;
+pub use self::builder::{DEFAULT_DRAIN_GRACE, NodeBuilder};
 pub use self::error::{RunError, StartError};
 pub use self::id::default_id;
 pub(crate) use self::id::host_name;
@@ -24,7 +24,7 @@ pub use self::signals::{ShutdownSignals, run_until_signal};
 pub use self::take_over::{HeldAttempt, Refusal, TakeOver, TakenAttempt, WorkerOwner};
 pub use self::worker::{WorkerState, WorkerWatch};
 use crate::connection::Connection;
-pub use crate::connection::check_session_timeout;
+pub use crate::connection::{DEFAULT_SESSION_TIMEOUT, check_session_timeout};
 
 /// A running node. Cheap to clone. The node runs until it is stopped, even when every clone is dropped.
 #[derive(Debug, Clone)]

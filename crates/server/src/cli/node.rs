@@ -233,3 +233,23 @@ pub(crate) async fn ended(served: NodeProcess) -> Result<(), Failure> {
         ServeError::Gateway(_) => Failure::failed(chain(&error)),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use bellwether::node::{DEFAULT_DRAIN_GRACE, DEFAULT_SESSION_TIMEOUT};
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        node: Node,
+    }
+
+    #[test]
+    fn the_options_of_a_node_have_the_defaults_of_the_library() {
+        let Command { node } = Command::parse_from(["node"]);
+        assert_eq!((node.drain_grace, node.session_timeout), (DEFAULT_DRAIN_GRACE, DEFAULT_SESSION_TIMEOUT));
+    }
+}
