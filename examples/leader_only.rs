@@ -79,7 +79,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
 }
 
 async fn replica(zookeeper: &str, name: &str) -> Result<Election, Box<dyn Error>> {
-    let replica = Election::builder(zookeeper).node(name).session_timeout(Duration::from_secs(4));
+    let replica = Election::builder(zookeeper).node_id(name).session_timeout(Duration::from_secs(4));
     Ok(replica.start().await?)
 }
 

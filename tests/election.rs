@@ -18,7 +18,7 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 const SOON: Duration = Duration::from_secs(20);
 
 async fn node(to: &str, name: &str) -> Election {
-    Election::builder(to).node(name).session_timeout(TIMEOUT).start().await.unwrap()
+    Election::builder(to).node_id(name).session_timeout(TIMEOUT).start().await.unwrap()
 }
 
 fn create(path: &str) -> Op {
@@ -62,9 +62,9 @@ async fn a_watch_reports_each_state_and_the_epoch_survives_a_pause() {
 #[tokio::test(flavor = "multi_thread")]
 async fn with_at_least_one_a_leader_acts_while_it_is_cut_off_and_claims_again_without_a_gap() {
     let proxy = Proxy::to(&namespace("at-least-one"));
-    let builder = Election::builder(proxy.connect_string()).node("a").session_timeout(TIMEOUT);
+    let builder = Election::builder(proxy.connect_string()).node_id("a").session_timeout(TIMEOUT);
     let policy = Policy::AtLeastOne { paused_at_most: None };
-    let a = builder.policy(policy).strategy(Strategy::Single).start().await.unwrap();
+    let a = builder.policy(policy).election(Strategy::Single).start().await.unwrap();
     let mut watch = a.watch();
     let epoch = watch.active().await;
     proxy.refuse();
@@ -82,7 +82,7 @@ async fn with_at_least_one_a_leader_acts_while_it_is_cut_off_and_claims_again_wi
 async fn with_at_least_one_a_cut_off_leader_acts_until_it_sees_its_successor() {
     let to = namespace("at-least-one-replaced");
     let proxy = Proxy::to(&to);
-    let builder = Election::builder(proxy.connect_string()).node("a").session_timeout(TIMEOUT);
+    let builder = Election::builder(proxy.connect_string()).node_id("a").session_timeout(TIMEOUT);
     let a = builder.policy(Policy::AtLeastOne { paused_at_most: None }).start().await.unwrap();
     let mut watch = a.watch();
     let epoch = watch.active().await;
@@ -100,9 +100,9 @@ async fn with_at_least_one_a_cut_off_leader_acts_until_it_sees_its_successor() {
 #[tokio::test(flavor = "multi_thread")]
 async fn with_at_least_one_a_pause_lasts_as_long_as_the_policy_permits() {
     let proxy = Proxy::to(&namespace("at-least-one-limit"));
-    let builder = Election::builder(proxy.connect_string()).node("a").session_timeout(TIMEOUT);
+    let builder = Election::builder(proxy.connect_string()).node_id("a").session_timeout(TIMEOUT);
     let policy = Policy::AtLeastOne { paused_at_most: Some(Duration::from_secs(1)) };
-    let a = builder.policy(policy).strategy(Strategy::Single).start().await.unwrap();
+    let a = builder.policy(policy).election(Strategy::Single).start().await.unwrap();
     let mut watch = a.watch();
     let epoch = watch.active().await;
     proxy.refuse();
@@ -214,8 +214,8 @@ async fn the_list_of_candidates_is_watched_on_request_only() {
 async fn with_one_znode_only_its_owner_is_a_known_candidate() {
     let to = namespace("candidates-single");
     let single = |name: &str| {
-        let builder = Election::builder(&to).node(name).session_timeout(TIMEOUT);
-        builder.strategy(Strategy::Single).start()
+        let builder = Election::builder(&to).node_id(name).session_timeout(TIMEOUT);
+        builder.election(Strategy::Single).start()
     };
     let a = single("a").await.unwrap();
     a.watch().active().await;
@@ -281,7 +281,7 @@ async fn an_election_that_is_dropped_hands_over() {
 async fn replaces_a_hung_leader(strategy: Strategy) {
     let to = namespace("hung");
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let start = |name: &str| Election::builder(&to).node(name).strategy(strategy).start();
+    let start = |name: &str| Election::builder(&to).node_id(name).election(strategy).start();
     let a = runtime.spawn(start("a")).await.unwrap().unwrap();
     let epoch = a.watch().active().await;
     let b = start("b").await.unwrap();
@@ -324,7 +324,7 @@ async fn with_one_znode_a_leader_whose_runtime_hangs_is_replaced_while_its_sessi
 async fn an_election_with_another_strategy_than_the_namespace_is_refused() {
     let to = namespace("strategies");
     let single =
-        || Election::builder(&to).node("b").strategy(Strategy::Single).session_timeout(TIMEOUT).start();
+        || Election::builder(&to).node_id("b").election(Strategy::Single).session_timeout(TIMEOUT).start();
     let a = node(&to, "a").await;
     a.watch().active().await;
     let refused = single().await.unwrap_err();
@@ -338,9 +338,9 @@ async fn an_election_with_another_strategy_than_the_namespace_is_refused() {
 async fn an_election_that_cannot_start_returns_the_reason() {
     let refused = Election::builder("nowhere:0").start().await.unwrap_err();
     assert!(matches!(refused, StartError::Connection(_)), "{refused}");
-    let refused = Election::builder("localhost").node("a/b").start().await.unwrap_err();
+    let refused = Election::builder("localhost").node_id("a/b").start().await.unwrap_err();
     assert!(matches!(refused, StartError::Node(_)), "{refused}");
-    let unreachable = Election::builder("127.0.0.1:1").within(Duration::from_millis(500));
+    let unreachable = Election::builder("127.0.0.1:1").deadline(Duration::from_millis(500));
     let refused = unreachable.session_timeout(TIMEOUT).start().await.unwrap_err();
     assert!(refused.to_string().contains("127.0.0.1:1"), "{refused}");
 }

@@ -14,18 +14,19 @@ use tokio::time::timeout;
 
 use super::{Election, Inner, Policy, Strategy};
 use crate::connection::{Connection, InvalidConnection};
+use crate::node::default_id;
 
-/// The default of [`Builder::within`].
-const WITHIN: Duration = Duration::from_secs(15);
+/// The default of [`ElectionBuilder::deadline`].
+const DEADLINE: Duration = Duration::from_secs(15);
 
 /// The settings of a participant in an election.
 #[derive(Debug, Clone)]
-pub struct Builder {
+pub struct ElectionBuilder {
     connection: Connection,
-    node: String,
-    strategy: Strategy,
+    node_id: Option<String>,
+    election: Strategy,
     policy: Policy,
-    within: Duration,
+    deadline: Duration,
 }
 
 /// A node cannot take part.
@@ -69,14 +70,14 @@ impl StartError {
 
 bellwether_core::impl_remedy!(StartError);
 
-impl Builder {
+impl ElectionBuilder {
     pub(super) fn new(zookeeper: String) -> Self {
         Self {
             connection: Connection::new(zookeeper),
-            node: "node".to_owned(),
-            strategy: Strategy::default(),
+            node_id: None,
+            election: Strategy::default(),
             policy: Policy::default(),
-            within: WITHIN,
+            deadline: DEADLINE,
         }
     }
 
@@ -87,10 +88,10 @@ impl Builder {
         self
     }
 
-    /// Sets the node's name for people; it need not be unique. Default `node`.
+    /// Sets the node's name for people; by default the host name and the process id. It need not be unique.
     #[must_use]
-    pub fn node(mut self, node: impl Into<String>) -> Self {
-        self.node = node.into();
+    pub fn node_id(mut self, id: impl Into<String>) -> Self {
+        self.node_id = Some(id.into());
         self
     }
 
@@ -98,8 +99,8 @@ impl Builder {
     /// strategy is refused ([`NamespaceError`]). Default
     /// [`Strategy::Queue`].
     #[must_use]
-    pub fn strategy(mut self, strategy: Strategy) -> Self {
-        self.strategy = strategy;
+    pub fn election(mut self, strategy: Strategy) -> Self {
+        self.election = strategy;
         self
     }
 
@@ -119,10 +120,10 @@ impl Builder {
         self
     }
 
-    /// Sets how long [`Builder::start`] waits for ZooKeeper. Default 15 s.
+    /// Sets how long [`ElectionBuilder::start`] waits for ZooKeeper. Default 15 s.
     #[must_use]
-    pub fn within(mut self, within: Duration) -> Self {
-        self.within = within;
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = deadline;
         self
     }
 
@@ -145,11 +146,11 @@ impl Builder {
 
     async fn open(self) -> Result<Election, StartError> {
         let connect = self.connection.check()?;
-        let node = NodeId::new(&self.node)?;
+        let node = NodeId::new(self.node_id.unwrap_or_else(default_id))?;
         let chroot = connect.chroot().to_owned();
         let session = SessionConfig {
             is_trusted: true,
-            election: Some(self.strategy),
+            election: Some(self.election),
             connect,
             access: self.connection.access,
             session_timeout: self.connection.session_timeout,
@@ -159,7 +160,7 @@ impl Builder {
         let actors = |error: &dyn std::fmt::Display| StartError::Actors(error.to_string());
         let session = Session::start(session, None).await.map_err(|error| actors(&error))?;
         let config =
-            ElectionConfig { strategy: self.strategy, policy: self.policy, ..ElectionConfig::new(node) };
+            ElectionConfig { strategy: self.election, policy: self.policy, ..ElectionConfig::new(node) };
         let actor = match Actor::start(config, &session, None).await {
             Ok(actor) => actor,
             Err(error) => {
@@ -169,7 +170,7 @@ impl Builder {
         };
         // From here on an early return drops the election, which ends both actors.
         let election = Election(Arc::new(Inner { actor, session, chroot }));
-        election.opened(self.within).await?;
+        election.opened(self.deadline).await?;
         Ok(election)
     }
 }

@@ -4,7 +4,7 @@
 //! use bellwether::election::{Election, LeadershipState};
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-//! let election = Election::builder("zk1:2181,zk2:2181/my-service").node("web-1").start().await?;
+//! let election = Election::builder("zk1:2181,zk2:2181/my-service").node_id("web-1").start().await?;
 //! let mut leadership = election.watch();
 //! loop {
 //!     match leadership.changed().await {
@@ -71,7 +71,7 @@ use bellwether_host::session::{Session, SessionStatus};
 pub use bellwether_core::machine::election::campaign::Strategy;
 pub use bellwether_core::machine::election::leadership::{Inactive, Policy, Term};
 pub use bellwether_core::txn::{Lifetime, Op};
-pub use builder::{Builder, StartError};
+pub use builder::{ElectionBuilder, StartError};
 pub use candidates::{Candidate, Candidates};
 pub use candidates_watch::{CandidatesError, CandidatesWatch};
 pub use commit::CommitError;
@@ -114,8 +114,8 @@ pub struct Fence {
 impl Election {
     /// Returns a builder for the election of a namespace: `HOST:PORT[,HOST:PORT…][/CHROOT]`.
     #[must_use]
-    pub fn builder(zookeeper: impl Into<String>) -> Builder {
-        Builder::new(zookeeper.into())
+    pub fn builder(zookeeper: impl Into<String>) -> ElectionBuilder {
+        ElectionBuilder::new(zookeeper.into())
     }
 
     /// Returns a snapshot of this node's leadership. To make a decision, use [`Election::is_leader`].

@@ -26,7 +26,7 @@ async fn a_password_is_not_sent_to_another_machine_without_tls() {
     assert!(said.contains(why), "{said}");
     let said = Node::builder(&to).access(login()).handlers(handlers()).start().await.unwrap_err().to_string();
     assert!(said.contains(why), "{said}");
-    let said = Election::builder(&to).node("a").access(login()).start().await.unwrap_err().to_string();
+    let said = Election::builder(&to).node_id("a").access(login()).start().await.unwrap_err().to_string();
     assert!(said.contains(why), "{said}");
     let dir = tempfile::tempdir().unwrap();
     let file = password_file(dir.path());

@@ -106,7 +106,7 @@ async fn a_handler_submits_sub_jobs_with_the_login_of_its_node() {
 #[tokio::test]
 async fn an_election_without_jobs_uses_its_login() {
     let to = place("election");
-    let candidate = Election::builder(&to).node("a").access(login()).start().await.unwrap();
+    let candidate = Election::builder(&to).node_id("a").access(login()).start().await.unwrap();
     candidate.watch().active().await;
     let (insider, outsider) = (bare(&to, Some((USER, PASSWORD))).await, bare(&to, None).await);
     assert_closed(&insider, &[&outsider]).await;
