@@ -7,6 +7,7 @@ use serde::Serialize;
 
 /// Jobs per second between two snapshots; `None` if a counter was reset. Estimates while there are segments.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Rates {
     /// Jobs that were submitted.
     pub submitted: Option<f64>,

@@ -6,6 +6,9 @@ use std::collections::BTreeSet;
 pub(super) const PRIVATE: [&str; 4] =
     ["bellwether_core", "bellwether_zk", "bellwether_actors", "bellwether_host"];
 
+/// The crates with servers that programs may embed. Only the growth of their types is checked.
+pub(super) const SERVERS: [&str; 2] = ["bellwether_gateway", "bellwether_keeper"];
+
 /// A trait that programs must not be able to name, so that they cannot implement another one.
 pub(super) const SEALED: &str = "bellwether::client::job::kind::sealed::Sealed";
 
@@ -25,7 +28,7 @@ pub(super) const ALLOWED: [(&str, &str); 10] = [
 
 /// The paths of types whose fields or variants are part of the API, with the reason. They are the paths of the definitions, which
 /// rustdoc gives, not those that programs use.
-pub(super) const EXHAUSTIVE: [(&[&str], &str); 7] = [
+pub(super) const EXHAUSTIVE: [(&[&str], &str); 9] = [
     (
         &[
             "bellwether::client::group::members::MemberEnd",
@@ -94,6 +97,53 @@ pub(super) const EXHAUSTIVE: [(&[&str], &str); 7] = [
             "bellwether_core::metric::Unit",
         ],
         "constants that dashboards are generated from",
+    ),
+    (
+        &[
+            "bellwether_keeper::model::ConnectionId",
+            "bellwether_keeper::model::Effect",
+            "bellwether_keeper::model::Input",
+            "bellwether_keeper::model::Now",
+            "bellwether_keeper::model::config::Bounds",
+            "bellwether_keeper::model::config::Config",
+            "bellwether_keeper::model::inspect::SessionView",
+            "bellwether_keeper::model::inspect::WatchView",
+            "bellwether_keeper::model::log::Entry",
+            "bellwether_keeper::model::log::Transaction",
+            "bellwether_keeper::proto::client::Incoming",
+            "bellwether_keeper::proto::code::ErrorCode",
+            "bellwether_keeper::proto::compat::Compat",
+            "bellwether_keeper::proto::reader::Malformed",
+            "bellwether_keeper::proto::request::Acl",
+            "bellwether_keeper::proto::request::AddWatchMode",
+            "bellwether_keeper::proto::request::ConnectRequest",
+            "bellwether_keeper::proto::request::CreateMode",
+            "bellwether_keeper::proto::request::Id",
+            "bellwether_keeper::proto::request::Intent",
+            "bellwether_keeper::proto::request::Op",
+            "bellwether_keeper::proto::request::Request",
+            "bellwether_keeper::proto::request::WatcherKind",
+            "bellwether_keeper::proto::response::ConnectResponse",
+            "bellwether_keeper::proto::response::EventKind",
+            "bellwether_keeper::proto::response::OpResult",
+            "bellwether_keeper::proto::response::Reply",
+            "bellwether_keeper::proto::response::Response",
+            "bellwether_keeper::proto::response::Stat",
+            "bellwether_keeper::proto::response::WatchedEvent",
+            "bellwether_keeper::server::testing::Logged",
+            "bellwether_keeper::store::Backup",
+            "bellwether_keeper::store::Change",
+            "bellwether_keeper::store::Changes",
+            "bellwether_keeper::store::NodeRow",
+            "bellwether_keeper::store::SessionRow",
+            "bellwether_keeper::store::Snapshot",
+            "bellwether_keeper::store::Status",
+        ],
+        "the protocol, the model and the store of the keeper, which its server, tests and tools write and match completely",
+    ),
+    (
+        &["bellwether_gateway::access::role::Role", "bellwether_gateway::tls::ClientCertificates"],
+        "settings of the gateway that programs write and match completely",
     ),
     (&["bellwether::client::job::kind::Untyped"], "a marker without values"),
 ];

@@ -132,6 +132,7 @@ pub enum TokenError {
 
 /// A new token: the secret, which is shown once, and its line for the file of tokens.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct Issued {
     /// The token that the caller presents. It is not stored.
     pub secret: String,

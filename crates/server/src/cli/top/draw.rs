@@ -152,7 +152,7 @@ fn jobs(jobs: &Jobs) -> Line<'static> {
 }
 
 fn rates(rates: &PerSecond) -> Line<'static> {
-    let PerSecond { jobs: Rates { submitted, finished, removed }, ended } = *rates;
+    let PerSecond { jobs: Rates { submitted, finished, removed, .. }, ended } = *rates;
     let [submitted, finished, ended, removed] = [submitted, finished, Some(ended), removed].map(rate);
     Line::from(format!(
         "per s   {submitted} submitted  {finished} finished  {ended} attempts ended  {removed} records removed"
