@@ -4,7 +4,7 @@ use bellwether::client::{GroupSummary, GroupView, rfc3339};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{ChangedDocument, name};
+use super::{ChangedDocument, GroupStageWord, Word, name};
 
 /// A group.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -14,8 +14,8 @@ pub struct GroupDocument {
     id: String,
     /// Kind of the members.
     kind: String,
-    /// `open`, `joining`, `finishing` or `done`.
-    stage: String,
+    /// Stage of the group.
+    stage: GroupStageWord,
     /// Stage, and what the group waits for, in one line.
     status: String,
     /// Number of members, once it is set.
@@ -67,7 +67,7 @@ impl From<&GroupView> for GroupDocument {
         Self {
             id: group.id.to_string(),
             kind: group.kind.to_string(),
-            stage: group.stage.as_str().to_owned(),
+            stage: Word(group.stage),
             status: group.status(),
             total: group.total,
             open: group.open,

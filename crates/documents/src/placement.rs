@@ -2,7 +2,8 @@
 
 use bellwether::client::Setting;
 use bellwether::placement::{BuiltInStrategy, StrategyName};
-use serde::Serialize;
+use clap::Args;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::ChangedDocument;
@@ -38,4 +39,13 @@ impl PlacementDocument {
             changed: set.and_then(|set| set.changed.as_ref()).map(Into::into),
         }
     }
+}
+
+/// A change of the placement.
+#[derive(Debug, Clone, Args, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlacementChange {
+    /// Name of a built-in strategy, or of a custom strategy of the candidates.
+    #[schema(example = "rendezvous", pattern = "^[A-Za-z0-9._-]{1,128}$")]
+    pub strategy: String,
 }

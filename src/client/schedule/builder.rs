@@ -41,6 +41,7 @@ pub struct Schedule {
     id: String,
     when: Result<When, SpecError>,
     zone: Option<Result<Zone, SpecError>>,
+    anchor: Option<WallMillis>,
     misfire: Misfire,
     grace: Duration,
     overlap: Overlap,
@@ -84,6 +85,7 @@ impl Schedule {
             id,
             when,
             zone: None,
+            anchor: None,
             misfire: Misfire::default(),
             grace: DEFAULT_GRACE,
             overlap: Overlap::default(),
@@ -101,12 +103,10 @@ impl Schedule {
         self
     }
 
-    /// Sets the start of an interval. Ignored for other schedules.
+    /// Sets the start of an interval. An error for other schedules.
     #[must_use]
     pub fn anchor(mut self, at: SystemTime) -> Self {
-        if let Ok(When::Every { anchor, .. }) = &mut self.when {
-            *anchor = stored(at);
-        }
+        self.anchor = Some(stored(at));
         self
     }
 
@@ -195,12 +195,19 @@ impl Schedule {
             match &mut when {
                 When::Cron { zone, .. } => *zone = given,
                 When::Every { .. } | When::Once(_) => {
-                    return Err(SpecError::Bound {
-                        field: "zone",
-                        allowed: "left out of a schedule without a cron expression".to_owned(),
-                        given: given.to_string(),
-                    }
-                    .into());
+                    let allowed = "left out of a schedule without a cron expression".to_owned();
+                    return Err(SpecError::Bound { field: "zone", allowed, given: given.to_string() }.into());
+                }
+            }
+        }
+        if let Some(given) = self.anchor {
+            match &mut when {
+                When::Every { anchor, .. } => *anchor = given,
+                When::Cron { .. } | When::Once(_) => {
+                    let allowed = "left out of a schedule without an interval".to_owned();
+                    return Err(
+                        SpecError::Bound { field: "anchor", allowed, given: given.to_string() }.into()
+                    );
                 }
             }
         }

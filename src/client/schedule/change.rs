@@ -1,6 +1,6 @@
 //! A change of a schedule that keeps the rest of its spec.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bellwether_core::schedule::{Misfire, Overlap, ScheduleSpec, SpecError};
 
@@ -22,6 +22,8 @@ pub struct ScheduleChange {
     pub grace: Option<Duration>,
     /// How a tick is handled while the job of the last tick has not ended.
     pub overlap: Option<Overlap>,
+    /// The first error of a setter.
+    pub(super) refused: Option<SpecError>,
 }
 
 impl ScheduleChange {
@@ -29,6 +31,35 @@ impl ScheduleChange {
     #[must_use]
     pub fn when(mut self, when: impl Into<Option<When>>) -> Self {
         self.when = when.into();
+        self
+    }
+
+    /// Changes the rule to a cron expression in an IANA time zone. [`Schedules::change`](super::Schedules::change) reports an
+    /// invalid one.
+    #[must_use]
+    pub fn cron(self, expression: &str, zone: &str) -> Self {
+        self.rule(When::cron(expression, zone))
+    }
+
+    /// Changes the rule to an interval from 1 s to 366 d, anchored at the Unix epoch.
+    #[must_use]
+    pub fn every(self, interval: Duration) -> Self {
+        self.rule(When::every(interval))
+    }
+
+    /// Changes the rule to one tick, at this instant.
+    #[must_use]
+    pub fn once(self, at: SystemTime) -> Self {
+        self.rule(Ok(When::Once(at)))
+    }
+
+    fn rule(mut self, when: Result<When, SpecError>) -> Self {
+        match when {
+            Ok(when) => self.when = Some(when),
+            Err(error) => {
+                self.refused.get_or_insert(error);
+            }
+        }
         self
     }
 
@@ -70,6 +101,9 @@ impl ScheduleChange {
 
     /// Returns the changed spec. Its bounds are not checked.
     pub(super) fn of(&self, spec: &ScheduleSpec) -> Result<ScheduleSpec, SpecError> {
+        if let Some(refused) = &self.refused {
+            return Err(refused.clone());
+        }
         Ok(ScheduleSpec {
             when: self.when.as_ref().map_or_else(|| spec.when.clone(), When::stored),
             misfire: self.policy(self.misfire.unwrap_or(spec.misfire))?,

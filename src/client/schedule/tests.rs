@@ -375,12 +375,19 @@ fn a_change_has_each_value_that_was_set_and_keeps_the_others() {
     let spec = Stage::new().record().spec;
     let once = crate::schedule::When::Once(SystemTime::UNIX_EPOCH + HOUR);
     let change = ScheduleChange::default();
-    assert_eq!(change.clone().when(once.clone()), ScheduleChange { when: Some(once), ..change.clone() });
+    let at_once = ScheduleChange { when: Some(once.clone()), ..change.clone() };
+    assert_eq!(change.clone().when(once), at_once);
+    assert_eq!(change.clone().once(SystemTime::UNIX_EPOCH + HOUR), at_once);
     let misfire = Some(Misfire::Skip);
     assert_eq!(change.clone().misfire(misfire), ScheduleChange { misfire, ..change.clone() });
     let overlap = Some(Overlap::Queue);
     assert_eq!(change.clone().overlap(overlap), ScheduleChange { overlap, ..change.clone() });
-    assert_eq!(change.of(&spec), Ok(spec));
+    assert_eq!(change.of(&spec), Ok(spec.clone()));
+    let nightly = change.clone().cron("30 2 * * *", "UTC");
+    let when = crate::schedule::When::cron("30 2 * * *", "UTC").unwrap();
+    assert_eq!(nightly, change.clone().when(when));
+    let refused = change.every(Duration::ZERO).cron("x", "UTC").of(&spec).unwrap_err().to_string();
+    assert!(refused.starts_with("every must be 1s to 366d"), "the first error: {refused}");
 }
 
 #[test]

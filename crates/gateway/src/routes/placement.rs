@@ -4,24 +4,13 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json as Answer};
 use bellwether::placement::StrategyName;
-use serde::Deserialize;
-use utoipa::ToSchema;
 
 use crate::extract::{Bounded, Json};
 use crate::layers::{AuditNote, Caller};
 use crate::limits::MAX_BODY;
 use crate::problem::Problem;
 use crate::state::App;
-use bellwether_documents::PlacementDocument;
-
-/// A change of the placement.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct PlacementChange {
-    /// Name of a built-in strategy, or of a custom strategy of the candidates.
-    #[schema(example = "rendezvous", pattern = "^[A-Za-z0-9._-]{1,128}$")]
-    strategy: String,
-}
+use bellwether_documents::{PlacementChange, PlacementDocument};
 
 impl Bounded for PlacementChange {
     const MAX_BYTES: usize = MAX_BODY;

@@ -10,30 +10,34 @@ use clap::{Args, Subcommand};
 use super::Global;
 use super::exit::{Failure, LibraryError};
 use super::output::{Format, Output};
-use bellwether_documents::{GroupDocument, GroupQuery, NewGroup};
+use bellwether_documents::{
+    GroupDocument, GroupQuery, GroupSummaryDocument, MemberDocument, NewGroup, json_fields,
+};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum GroupCommand {
     /// List groups, in no particular order.
     ///
-    /// Members are not counted: use `group show`. The stage is open, joining, finishing, done, or unreadable. JSON: an array of objects
-    /// with id, kind, stage, total, parent, created_at, done_at.
+    /// Members are not counted: use `group show`. The stage is open, joining, finishing, done, or unreadable. JSON: an
+    /// array.
+    #[command(after_long_help = json_fields::<GroupSummaryDocument>())]
     List(GroupQuery),
     /// Create a group, or set its total.
     ///
     /// Creating the same group again changes nothing. A group with this name and other properties is a conflict. Submit its members
     /// with `job submit --group`. JSON as for `group show`.
+    #[command(after_long_help = json_fields::<GroupDocument>())]
     Create(NewGroup),
     /// Show groups: how many members have ended and how, and what the group waits for.
     ///
-    /// JSON: an object for one id, an array for several. Fields: id, kind, stage (open, joining, finishing, done), status,
-    /// total, open, succeeded, cancelled, dead, missing, fail_fast, stopped, changed, parent, first, further, join, finish, created_at,
-    /// done_at.
+    /// The stage is open, joining, finishing or done. JSON: an object for one id, an array for several.
+    #[command(after_long_help = json_fields::<GroupDocument>())]
     Show(Ids),
     /// List the members of a group with their jobs, in the order of their numbers.
     ///
-    /// Members that were never submitted are left out. JSON: an array of objects with number, id, and job (as for `job show`;
-    /// null if its record was removed).
+    /// Members that were never submitted are left out. JSON: an array; job is as for `job show`, and null if its record was
+    /// removed.
+    #[command(after_long_help = json_fields::<MemberDocument>())]
     Members(members::Members),
     /// Wait until groups are done, up to --timeout: their members, joins and finished handlers have ended.
     ///

@@ -8,13 +8,14 @@ use super::Global;
 use super::exit::Failure;
 use super::output::{Format, Output};
 use super::process;
-use bellwether_documents::{KindDocument, KindOutcomeDocument};
+use bellwether_documents::{KindDocument, KindOutcomeDocument, json_fields};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KindCommand {
     /// List the kinds that live workers serve, and the kinds that are paused.
     ///
-    /// JSON: an array of objects with kind, workers, slots, assigned, paused (an object with by and since, or null).
+    /// JSON: an array; paused is an object with by and since, or null.
+    #[command(after_long_help = json_fields::<KindDocument>())]
     List,
     /// Pause kinds: their jobs are not assigned until the kinds are resumed. Running jobs continue; jobs can be
     /// submitted.

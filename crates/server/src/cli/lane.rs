@@ -6,14 +6,14 @@ use clap::Subcommand;
 use super::exit::Failure;
 use super::output::{Format, Output};
 use super::{Global, pages};
-use bellwether_documents::{DEFAULT_LIMIT, LaneDocument, PageQuery};
+use bellwether_documents::{DEFAULT_LIMIT, LaneDocument, PageQuery, json_fields};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LaneCommand {
     /// List the lanes that have open jobs, in no particular order.
     ///
-    /// The first job of a lane runs, or runs next; it is not shown if the lanes have many jobs. JSON: an array of objects with
-    /// lane, jobs, first.
+    /// The first job of a lane runs, or runs next; it is not shown if the lanes have many jobs. JSON: an array.
+    #[command(after_long_help = json_fields::<LaneDocument>())]
     List(PageQuery),
 }
 

@@ -1,12 +1,12 @@
 //! `bellwether placement`.
 
 use bellwether::placement::StrategyName;
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 
 use super::Global;
 use super::exit::Failure;
 use super::output::{Format, Output};
-use bellwether_documents::{PlacementDocument, sentence};
+use bellwether_documents::{PlacementChange, PlacementDocument, sentence};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Placement {
@@ -19,20 +19,19 @@ pub(crate) enum Placement {
     ///
     /// Applies to the whole namespace; the leader follows immediately. A leader that has no strategy of this name uses
     /// least-loaded and logs a warning. JSON as for `placement show`.
-    Set(Set),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Set {
-    /// Name of the strategy.
-    strategy: StrategyName,
+    Set(PlacementChange),
 }
 
 pub(crate) async fn run(global: &Global, output: Output, command: Placement) -> Result<(), Failure> {
+    let set = match command {
+        Placement::Show => None,
+        Placement::Set(PlacementChange { strategy }) => Some(StrategyName::new(strategy)),
+    };
+    let set = set.transpose().map_err(|error| Failure::usage(error.to_string()))?;
     let client = global.reader().await?;
-    let strategy = match command {
-        Placement::Show => client.placement_strategy().await?,
-        Placement::Set(Set { strategy }) => Some(client.set_placement_strategy(strategy).await?),
+    let strategy = match set {
+        None => client.placement_strategy().await?,
+        Some(strategy) => Some(client.set_placement_strategy(strategy).await?),
     };
     client.close().await;
     let document = PlacementDocument::new(strategy.as_ref());
@@ -48,7 +47,7 @@ pub(crate) async fn run(global: &Global, output: Output, command: Placement) -> 
             let origin = match (document.set, document.built_in) {
                 (false, _) => "default",
                 (true, true) => "built-in",
-                (true, false) => "own",
+                (true, false) => "custom",
             };
             let changed = strategy.and_then(|set| set.changed).as_ref().map_or_else(String::new, sentence);
             output.rows(

@@ -41,6 +41,10 @@ fn each_part_of_a_schedule_is_in_its_spec() {
     assert!(matches!(spec.when, When::Cron { zone, .. } if zone.to_string() == "Europe/Berlin"));
     let zoned = Schedule::every("a", HOUR, job()).zone("Europe/Berlin").check().unwrap_err();
     assert!(matches!(zoned, ScheduleError::Invalid(SpecError::Bound { field: "zone", .. })));
+    for schedule in [Schedule::cron("a", "30 2 * * *", job()), Schedule::once("a", at(7_201_000), job())] {
+        let anchored = schedule.anchor(at(1_000)).check().unwrap_err();
+        assert!(matches!(anchored, ScheduleError::Invalid(SpecError::Bound { field: "anchor", .. })));
+    }
 }
 
 #[test]

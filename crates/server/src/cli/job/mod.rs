@@ -13,7 +13,7 @@ use clap::{Args, Subcommand};
 use super::Global;
 use super::exit::{Failure, Kind, LibraryError};
 use super::output::{Format, Output, short};
-use bellwether_documents::{JobDocument, JobQuery, NewPurge};
+use bellwether_documents::{JobDocument, JobQuery, NewPurge, PurgedDocument, json_fields};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Job {
@@ -22,29 +22,31 @@ pub(crate) enum Job {
     /// Prints the id of each job, or with --wait its outcome. A submission is acknowledged when a majority of the
     /// ZooKeeper servers has it on disk.
     ///
-    /// JSON: an object, or with --count an array. Fields: id, kind, state, options, attempt, worker, node, result, error,
-    /// waiting, waiting_for, cancel_requested, generation, failures, losses, submitted_at, not_before,
-    /// expires_at, finished_at, changed, payload; duplicate (whether the job already existed) and accepted (new, same, other or
-    /// again). JSON payloads and results are embedded unchanged.
+    /// JSON: an object, or with --count an array, with the fields below, duplicate (whether the job already existed) and accepted
+    /// (new, same, other or again). JSON payloads and results are embedded unchanged.
+    #[command(after_long_help = json_fields::<JobDocument>())]
     Submit(Box<submit::Submit>),
     /// Show jobs with their state and the reason for waiting.
     ///
-    /// JSON: an object for one id, an array for several. Fields as for `job submit`.
+    /// JSON: an object for one id, an array for several.
+    #[command(after_long_help = json_fields::<JobDocument>())]
     Show(Ids),
     /// Explain why jobs are not running, in one sentence per job.
     ///
     /// JSON: an object for one id, an array for several. Fields: id, state, why (a word), sentence, and the details for
-    /// that word: kind, tags, missing, by, since, workers, slots, not_before, until, failures, error, expired_at, lane,
-    /// behind, status, worker, node, attempt, cancel_requested, note, finished_at.
+    /// that word: kind, tags, missing, by, since, workers, slots, not_before, until, failures, losses, alone, error,
+    /// expired_at, lane, behind, status, worker, node, attempt, cancel_requested, note, finished_at.
     Explain(Ids),
     /// Wait until jobs have ended, up to --timeout.
     ///
     /// Exit code 1 if a job is dead or cancelled, 5 if a job has not ended in time. JSON as for `job show`.
+    #[command(after_long_help = json_fields::<JobDocument>())]
     Wait(show::Wait),
     /// Cancel jobs: waiting jobs immediately, running jobs by asking their handlers to stop.
     ///
     /// JSON as for `job show`, with outcome: cancelled, requested, already_cancelled or already_ended. If the jobs cannot be read
     /// afterwards, only id and outcome.
+    #[command(after_long_help = json_fields::<JobDocument>())]
     Cancel(Ids),
     /// Queue dead or cancelled jobs again, or release jobs from quarantine.
     ///
@@ -57,14 +59,16 @@ pub(crate) enum Job {
     /// Without --remove the records are only counted. The ids of removed jobs are free again. Jobs that ended within the
     /// last minute are kept, and so are the records of groups, which are removed only as a whole.
     ///
-    /// JSON: an object with matched, removed, too_recent, and complete (always true).
+    /// JSON: an object; complete is always true.
+    #[command(after_long_help = json_fields::<PurgedDocument>())]
     Purge(NewPurge),
     /// List jobs.
     ///
     /// The table begins with the newest job. If more jobs match than --limit, it shows some of them. JSON is printed in no particular
     /// order.
     ///
-    /// JSON: an array. Fields as for `job submit`.
+    /// JSON: an array.
+    #[command(after_long_help = json_fields::<JobDocument>())]
     List(JobQuery),
 }
 

@@ -15,12 +15,7 @@ use serde_json::json;
 use super::exit::{Failure, Kind, LibraryError};
 use super::output::{Format, Output};
 use super::{Global, pages};
-use bellwether_documents::{ChangedSchedule, DEFAULT_LIMIT, PageQuery, ScheduleDocument, SubmittedDocument};
-
-/// JSON fields of `schedule show` and of the commands that change a schedule.
-const JSON: &str = "JSON: an object with id, state, when, misfire, catch_up, catch_up_within, grace, overlap, kind, payload, options, \
-                    expires_after, job_id, spec_version, paused, next, cursor, ticked, skipped, last_tick, last_job, \
-                    last_skipped, created_at, changed, error.";
+use bellwether_documents::{ChangedSchedule, DEFAULT_LIMIT, PageQuery, ScheduleDocument, SubmittedDocument, json_fields};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ScheduleCommand {
@@ -28,28 +23,31 @@ pub(crate) enum ScheduleCommand {
     ///
     /// Adding the same schedule again changes nothing. A schedule with the same name and another spec is a conflict,
     /// unless --replace is given. JSON as for `schedule show`, with added: created, unchanged or replaced.
+    #[command(after_long_help = json_fields::<ScheduleDocument>())]
     Add(Box<add::Add>),
     /// Change when a schedule ticks, or how it handles missed and overlapping ticks. Omitted options do not change.
     ///
     /// The next tick is the first one after now, and a pause continues. To change the job, add the schedule again with --replace.
-    #[command(after_long_help = JSON)]
+    #[command(after_long_help = json_fields::<ScheduleDocument>())]
     Change(Box<Change>),
     /// List the schedules by name.
     ///
     /// JSON: an array of objects as for `schedule show`; their payloads are null.
+    #[command(after_long_help = json_fields::<ScheduleDocument>())]
     List(PageQuery),
     /// Show schedules with their next and last ticks, and the payload of their jobs.
-    #[command(after_long_help = JSON)]
+    #[command(after_long_help = json_fields::<ScheduleDocument>())]
     Show(Names),
     /// Pause schedules. Jobs that they have submitted continue.
-    #[command(after_long_help = JSON)]
+    #[command(after_long_help = json_fields::<ScheduleDocument>())]
     Pause(Names),
     /// Resume schedules with the first tick after now. Ticks during the pause get no jobs.
-    #[command(after_long_help = JSON)]
+    #[command(after_long_help = json_fields::<ScheduleDocument>())]
     Resume(Names),
     /// Submit the job of a schedule now, in addition to its ticks.
     ///
-    /// JSON: an object with id (of the job), duplicate, accepted and generation.
+    /// JSON: an object about the job.
+    #[command(after_long_help = json_fields::<SubmittedDocument>())]
     Trigger(Name),
     /// Show the next ticks of a rule, which needs no ZooKeeper, or of an existing schedule.
     ///

@@ -10,26 +10,28 @@ use clap::Subcommand;
 use crate::cli::Global;
 use crate::cli::exit::Failure;
 use crate::cli::output::{Format, Output};
-use bellwether_documents::WorkerDocument;
+use bellwether_documents::{ChangedWorkerDocument, WorkerDocument, WorkerOutcomeDocument, json_fields};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Worker {
     /// List the live workers.
     ///
-    /// JSON: an array of objects with id, node, host, kinds, tags, slots, assigned, draining,
-    /// shunned_until, started_at, settings (what `worker set` has changed: slots, tags, paused_kinds, changed), error.
+    /// JSON: an array; settings is what `worker set` has changed.
+    #[command(after_long_help = json_fields::<WorkerDocument>())]
     List,
     /// Drain workers: they take no new jobs, finish running jobs, hand back the rest, and leave.
     ///
     /// Running jobs have the drain grace of their node to finish. The nodes keep running without their workers until
-    /// they are restarted. JSON: an array of objects with id, node and outcome: draining, already_draining, not_found, or left
-    /// (with --wait).
+    /// they are restarted. JSON: an array; outcome is draining, already_draining, not_found, or left (with
+    /// --wait).
+    #[command(after_long_help = json_fields::<WorkerOutcomeDocument>())]
     Drain(drain::Drain),
     /// Change slots and tags of running workers, and pause or resume kinds on them.
     ///
     /// Assignments follow immediately; running jobs continue. Jobs of a paused kind that the worker has not started are handed
-    /// back. The changes end with the worker's process: a restarted node begins with its configuration. JSON: an array of
-    /// objects with id, node and settings: slots, tags (null: as configured), paused_kinds, changed (by whom).
+    /// back. The changes end with the worker's process: a restarted node begins with its configuration. JSON: an array;
+    /// slots and tags of settings are null if they are as configured.
+    #[command(after_long_help = json_fields::<ChangedWorkerDocument>())]
     Set(set::Set),
 }
 
