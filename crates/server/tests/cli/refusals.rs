@@ -113,8 +113,13 @@ fn help_documents_the_exit_codes_and_fields() {
     for arguments in [&["--help"][..], &["job", "--help"], &["node", "--help"], &["worker", "--help"]] {
         assert!(run(arguments).exits(0).stdout.contains("5  timed out"), "{arguments:?}");
     }
-    for arguments in [&["job", "submit", "--help"][..], &["job", "list", "--help"], &["job", "cancel", "--help"]] {
+    for arguments in
+        [&["job", "submit", "--help"][..], &["job", "list", "--help"], &["job", "cancel", "--help"]]
+    {
         let help = run(arguments).exits(0).stdout;
-        assert!(help.contains("JSON fields: assigned_at, attempt, attempts, behind,"), "{arguments:?}: {help}");
+        assert!(
+            help.contains("JSON fields: assigned_at, attempt, attempts, behind,"),
+            "{arguments:?}: {help}"
+        );
     }
 }

@@ -15,7 +15,9 @@ use serde_json::json;
 use super::exit::{Failure, Kind, LibraryError};
 use super::output::{Format, Output};
 use super::{Global, pages};
-use bellwether_documents::{ChangedSchedule, DEFAULT_LIMIT, PageQuery, ScheduleDocument, SubmittedDocument, json_fields};
+use bellwether_documents::{
+    ChangedSchedule, DEFAULT_LIMIT, PageQuery, ScheduleDocument, SubmittedDocument, json_fields,
+};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ScheduleCommand {
