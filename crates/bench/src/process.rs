@@ -8,6 +8,7 @@ use bellwether::error::chain;
 use bellwether::metrics as metric;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
+use uuid::Uuid;
 
 use super::count;
 use bellwether::client::Client;
@@ -178,9 +179,19 @@ pub(super) fn sum(text: &str, name: &str, labelled: &str) -> f64 {
     lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
 }
 
+/// The ports of the processes. They are below those that the kernel gives to outgoing connections, which could take a free port
+/// before the process listens on it.
+const PORTS: std::ops::Range<u16> = 20_000..32_000;
+
+/// Returns an address on which nothing listens.
 fn free_address() -> Result<String, String> {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").map_err(|error| chain(&error))?;
-    listener.local_addr().map(|address| address.to_string()).map_err(|error| chain(&error))
+    let any = || {
+        let offset = Uuid::now_v7().as_u128() % u128::from(PORTS.end - PORTS.start);
+        PORTS.start + u16::try_from(offset).expect("an offset is below the number of ports")
+    };
+    let listens = |port: &u16| std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, *port)).is_ok();
+    let port = std::iter::repeat_with(any).take(100).find(listens);
+    port.map(|port| format!("127.0.0.1:{port}")).ok_or_else(|| format!("no free port in {PORTS:?}"))
 }
 
 async fn get(address: &str, path: &str) -> std::io::Result<String> {

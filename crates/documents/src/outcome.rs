@@ -35,9 +35,9 @@ impl KindOutcomeDocument {
 pub struct WorkerOutcomeDocument {
     /// The worker's id.
     pub id: String,
-    /// `draining`, or `already_draining`. A command that waits: `left`.
+    /// `draining` or `already_draining`; on the command line also `not_found`, and `left` if it waits.
     pub outcome: &'static str,
-    /// The worker's node, if it is known.
+    /// The worker's node, on the command line only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
 }
@@ -57,7 +57,7 @@ pub struct ChangedWorkerDocument {
     pub id: String,
     /// Its settings as they are now.
     pub settings: WorkerSettingsDocument,
-    /// The worker's node, if it is known.
+    /// The worker's node, on the command line only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
 }

@@ -168,7 +168,7 @@ impl Limits {
     }
 
     /// Sets the number of remote workers: 1 or more. Default 256. Raises the number of long polls to twice this value if it is
-    /// lower, so that the other callers have as many polls as the workers.
+    /// lower, so that the other callers have as many polls as the workers; a later call of [`Limits::waits`] replaces that.
     pub fn remote_workers(self, remote_workers: usize) -> Self {
         Self { remote_workers, waits: self.waits.max(remote_workers.saturating_mul(2)), ..self }
     }

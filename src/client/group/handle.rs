@@ -8,7 +8,7 @@ use std::time::Duration;
 use bellwether_core::group::GroupError;
 use bellwether_core::job::identity::IfExists;
 use bellwether_core::job::{Membership, Role};
-use bellwether_core::name::{GroupId, JobId};
+use bellwether_core::name::{GroupId, JobId, Kind};
 use bellwether_core::{path, txn};
 use futures::{Stream, StreamExt, stream};
 
@@ -48,6 +48,12 @@ impl<K: AnyKind> GroupHandle<K> {
     #[must_use]
     pub fn id(&self) -> &GroupId {
         &self.known.id
+    }
+
+    /// Returns the kind of its members.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.known.look().0.kind
     }
 
     /// Submits the member with this number, counted from 0. The same number, kind and payload again is the same

@@ -7,9 +7,9 @@ use bellwether::GroupId;
 use bellwether::client::{GroupError, GroupView};
 use clap::{Args, Subcommand};
 
-use super::Global;
 use super::exit::{Failure, LibraryError};
 use super::output::{Format, Output};
+use super::{Global, input};
 use bellwether_documents::{
     GroupDocument, GroupQuery, GroupSummaryDocument, MemberDocument, NewGroup, json_fields,
 };
@@ -43,12 +43,14 @@ pub(crate) enum GroupCommand {
     ///
     /// Exit code 5 if a group is not done in time. The outcome of the members does not matter. JSON as for `group
     /// show`.
+    #[command(after_long_help = json_fields::<GroupDocument>())]
     Wait(Ids),
     /// Abandon groups: they accept no more members, and are done without a join when their members have ended.
     ///
     /// Use this when the client died before it submitted all members or set the total. The members continue as ordinary jobs:
     /// cancel them with `job cancel`. The leader abandons a group after one to two days without a new member. JSON as for `group
     /// show`.
+    #[command(after_long_help = json_fields::<GroupDocument>())]
     Abandon(Ids),
 }
 
@@ -107,7 +109,7 @@ pub(crate) async fn run(global: &Global, output: Output, command: GroupCommand) 
 }
 
 async fn create(global: &Global, output: Output, new: NewGroup) -> Result<(), Failure> {
-    let group = new.into_group();
+    let group = new.into_group().trace_context(input::traceparent());
     group.check().map_err(|error| Failure::usage(error.to_string()))?;
     global.zookeeper()?;
     let client = global.writer().await?;

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::time::Duration;
 
-use bellwether::Job;
+use bellwether::{Job, TraceContext};
 
 use super::exit::Failure;
 use bellwether_documents::{DurationText, Text};
@@ -35,6 +35,11 @@ pub(crate) fn job(kind: &str, payload: &str, content_type: &str) -> Result<Job, 
     };
     job.check().map_err(|error| Failure::usage(error.to_string()))?;
     Ok(job)
+}
+
+/// Returns the trace in the environment. An invalid TRACEPARENT is ignored, as W3C Trace Context requires.
+pub(crate) fn traceparent() -> Option<TraceContext> {
+    std::env::var("TRACEPARENT").ok()?.parse().ok()
 }
 
 fn read(name: &str, from: impl Read) -> Result<Vec<u8>, Failure> {

@@ -41,8 +41,19 @@ fn a_group_with_other_properties_is_created_and_gets_members() {
     assert_eq!(run_in(&to, &member).exits(0).stdout.trim(), "sum:strict:0");
     let group = run_in(&to, &["group", "show", "strict", "--output", "json"]).exits(0).json();
     assert_eq!((&group["fail_fast"], &group["total"], &group["open"]), (&json!(true), &json!(2), &json!(1)));
+    let other = ["job", "submit", "echo", "1", "--group", "strict", "--number", "1", "--total", "9"];
+    run_in(&to, &other).exits(1).says("members of kind sum, not echo");
     run_in(&to, &["group", "create", "sum", "strict"]).exits(1).says("group strict");
     run_in(&to, &["group", "create", "sum", "a:b"]).exits(2).says("group has ':'");
+    let open = ["group", "create", "sum", "open"];
+    run_in(&to, &open).exits(0);
+    let other = ["job", "submit", "echo", "1", "--group", "open", "--number", "0", "--total", "5"];
+    run_in(&to, &other).exits(1).says("members of kind sum, not echo");
+    let group = run_in(&to, &["group", "show", "open", "--output", "json"]).exits(0).json();
+    assert_eq!(group["total"], json!(null), "a refused member does not set the total");
+    let huge = ["job", "submit", "sum", "1", "--group", "huge", "--number", "0", "--total", "2000000"];
+    assert_ne!(run_in(&to, &huge).code, 0);
+    run_in(&to, &["group", "show", "huge"]).exits(4);
 }
 
 #[test]

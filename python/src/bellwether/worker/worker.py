@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ApiError, InvalidInput
 from ..exchange import Addresses, Call
-from ..values import duration_text
+from ..values import duration_text, seconds_of
 from . import protocol
 from .executor import Executor
 from .finisher import Finisher
@@ -290,9 +290,16 @@ class Worker:
         return True
 
 
+MIN_LEASE = 1
+MAX_LEASE = 7 * 24 * 3600
+"""The bounds of a lease in seconds."""
+
+
 def _declared(name: str, lease: Any, concurrency: int | None) -> dict[str, Any]:
     found: dict[str, Any] = {"kind": name}
     if lease is not None:
+        if not MIN_LEASE <= seconds_of(lease) <= MAX_LEASE:
+            raise InvalidInput(f"kind {name}: lease must be 1s to 7d, not {duration_text(lease)}")
         found["lease"] = duration_text(lease)
     if concurrency is not None:
         found["concurrency"] = concurrency

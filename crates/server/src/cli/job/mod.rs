@@ -53,6 +53,7 @@ pub(crate) enum Job {
     /// A job is released from quarantine if this build can read its record. It keeps its attempts and counts.
     ///
     /// JSON as for `job cancel`, with outcome: reopened, released (from quarantine), still_open or succeeded.
+    #[command(after_long_help = json_fields::<JobDocument>())]
     Retry(Ids),
     /// Remove the records of ended jobs before their retention is over, by default of dead jobs.
     ///

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use bellwether::client::{Accepted, Error, GroupError, GroupHandle, JobHandle};
-use bellwether::{Client, Group, GroupId, JobId, JobView, TraceContext};
+use bellwether::{Client, Group, GroupId, JobId, JobView, Kind as JobKind, NameError, TraceContext};
 use clap::Args;
 use futures::StreamExt;
 use serde::Serialize;
@@ -107,22 +107,31 @@ pub(super) async fn run(global: &Global, output: Output, submit: Submit) -> Resu
     Failure::all(wrong)
 }
 
-/// Returns the trace of the job. An invalid TRACEPARENT in the environment is ignored, as W3C Trace Context requires.
+/// Returns the trace of the job.
 fn trace(submit: &Submit) -> Option<TraceContext> {
-    let of_environment = || std::env::var("TRACEPARENT").ok()?.parse().ok();
-    submit.traceparent.or_else(of_environment)
+    submit.traceparent.or_else(input::traceparent)
 }
 
-/// Finds the group of a member, whatever its properties are, or creates it. Sets its total if one is given.
+/// Finds the group of a member, whatever its properties are, or creates it. Nothing is written if it has members of another kind.
 async fn group(client: &Client, submit: &Submit, name: &str) -> Result<GroupHandle, Failure> {
-    let id = GroupId::new(name).map_err(|error| Failure::usage(error.to_string()))?;
+    let usage = |error: NameError| Failure::usage(error.to_string());
+    let (id, given) =
+        (GroupId::new(name).map_err(usage)?, JobKind::new(&submit.job.kind).map_err(usage)?);
     let group = match client.existing_group(&id).await {
         Err(Error::Group(GroupError::NotFound { .. })) => {
             let new = Group::new(&submit.job.kind, name).trace_context(trace(submit));
-            client.group(new).await?
+            let new = match submit.total {
+                Some(total) => new.total(total),
+                None => new,
+            };
+            return Ok(client.group(new).await?);
         }
         found => found?,
     };
+    let existing = group.kind();
+    if existing != given {
+        return Err(GroupError::Kind { group: id, existing, given }.into());
+    }
     if let Some(total) = submit.total {
         group.seal(total).await?;
     }
