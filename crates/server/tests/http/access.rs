@@ -112,8 +112,8 @@ async fn a_gateway_without_protection_does_not_start_on_a_public_address() {
     let to = namespace("http-exposed");
     let secrets = Secrets::new();
     let client = Client::connect(&to).await.unwrap();
-    let open = Gateway::builder(client).listen("0.0.0.0:0".parse().unwrap());
-    for open in [open.clone(), open.tokens(secrets.tokens.clone())] {
+    let open = || Gateway::builder(client.clone()).listen("0.0.0.0:0".parse().unwrap());
+    for open in [open(), open().tokens(secrets.tokens.clone())] {
         let refused = open.start().await.unwrap_err();
         assert!(matches!(refused, GatewayError::Exposed { .. }), "{refused:?}");
     }

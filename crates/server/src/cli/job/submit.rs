@@ -115,8 +115,7 @@ fn trace(submit: &Submit) -> Option<TraceContext> {
 /// Finds the group of a member, whatever its properties are, or creates it. Nothing is written if it has members of another kind.
 async fn group(client: &Client, submit: &Submit, name: &str) -> Result<GroupHandle, Failure> {
     let usage = |error: NameError| Failure::usage(error.to_string());
-    let (id, given) =
-        (GroupId::new(name).map_err(usage)?, JobKind::new(&submit.job.kind).map_err(usage)?);
+    let (id, given) = (GroupId::new(name).map_err(usage)?, JobKind::new(&submit.job.kind).map_err(usage)?);
     let group = match client.existing_group(&id).await {
         Err(Error::Group(GroupError::NotFound { .. })) => {
             let new = Group::new(&submit.job.kind, name).trace_context(trace(submit));
