@@ -1,4 +1,4 @@
-//! Input that no document accepts.
+//! Requests whose values do not fit together.
 
 /// Why a combination of values is refused, as a sentence for the caller.
 #[derive(Debug, Clone, PartialEq, Eq)]

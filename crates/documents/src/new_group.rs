@@ -29,7 +29,7 @@ pub struct NewGroup {
 }
 
 impl NewGroup {
-    /// Returns the group. Its names are checked when it is created.
+    /// Returns the group, unchecked: [`Client::group`](bellwether::Client::group) checks its names and its total.
     pub fn into_group(self) -> Group {
         let group = Group::new(&self.kind, &self.name);
         let group = group.fail_fast(self.fail_fast).join(self.join.unwrap_or(true));

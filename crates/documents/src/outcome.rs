@@ -18,12 +18,12 @@ pub struct KindOutcomeDocument {
 }
 
 impl KindOutcomeDocument {
-    /// The kind is paused; `changed`: by this call.
+    /// Returns the document of a pause; `changed` says whether this call paused the kind.
     pub fn paused(kind: &Kind, changed: bool) -> Self {
         Self { kind: kind.to_string(), outcome: if changed { "paused" } else { "already_paused" } }
     }
 
-    /// The kind is not paused; `changed`: by this call.
+    /// Returns the document of a resumption; `changed` says whether this call resumed the kind.
     pub fn resumed(kind: &Kind, changed: bool) -> Self {
         Self { kind: kind.to_string(), outcome: if changed { "resumed" } else { "not_paused" } }
     }

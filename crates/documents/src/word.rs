@@ -99,7 +99,7 @@ impl Words for Misfire {
     ];
 }
 
-/// The policy with the limits that are used if none is given.
+/// The policy `catch_up` with its default limits.
 const CATCH_UP: Misfire = Misfire::CatchUp { at_most: 10, within: Duration::from_secs(24 * 3600) };
 
 impl Described for Overlap {

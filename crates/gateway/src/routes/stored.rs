@@ -24,7 +24,7 @@ const STORED_TYPE: HeaderName = HeaderName::from_static("bellwether-content-type
 pub(super) struct StoredBytes(Response);
 
 impl StoredBytes {
-    /// Answers 404 if there are none.
+    /// Returns the answer with these bytes, or a problem 404 if nothing is stored.
     fn of(of: &str, what: &str, stored: Option<Stored<'_>>) -> Result<Self, Problem> {
         let Some((stored_type, bytes)) = stored else {
             return Err(Fault::NotFound.because(format!("{of} has no {what}")));
