@@ -20,7 +20,7 @@ pub enum AccessListError {
     #[error(transparent)]
     Connection(#[from] InvalidConnection),
     /// There is no user whose alone the znodes could be.
-    #[error("a namespace is closed for the user of a login: give zookeeper_user and its password")]
+    #[error("a namespace is closed for the user of a login: give a user and its password")]
     NoLogin,
     /// No server gave a session, or the login was refused. Nothing was changed.
     #[error("{0}")]

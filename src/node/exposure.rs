@@ -43,7 +43,7 @@ fn tell(zk: &Zk, exposed: &[Exposed], closed: Option<&Closed>) {
         tracing::warn!(
             exposed = %list(&namespace),
             "THE NAMESPACE IS OPEN: anyone who reaches ZooKeeper may change it: run jobs on its workers, cancel and \
-             delete jobs, and take the leadership. Give all nodes and clients one zookeeper_user and its password, and \
+             delete jobs, and take the leadership. Give all nodes and clients one login, and \
              close the existing znodes: docs/operations.md, \"Closing a namespace\""
         );
     }

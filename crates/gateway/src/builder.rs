@@ -86,7 +86,7 @@ pub enum GatewayError {
     /// Other machines could reach the gateway without TLS or tokens. Nothing listens.
     #[error(
         "the gateway does not listen on {address}, which other machines can reach, without {lacks}: \
-         configure them, listen on 127.0.0.1, or use --insecure if something else protects it"
+         configure them, listen on 127.0.0.1, or allow it explicitly if something else protects it"
     )]
     Exposed {
         /// The requested address.

@@ -34,9 +34,8 @@ pub(super) const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 pub enum MetricsServerError {
     /// Other machines can reach the address, and it is not protected.
     #[error(
-        "metrics are not served on {address}, which other machines can reach, without {lacks}: configure them \
-         (--http-tokens, --http-tls-cert, --http-tls-key), listen on 127.0.0.1, or use --insecure-metrics if something \
-         else protects them"
+        "metrics are not served on {address}, which other machines can reach, without {lacks}: configure them, \
+         listen on 127.0.0.1, or allow it explicitly if something else protects them"
     )]
     Exposed {
         /// The address.

@@ -109,8 +109,8 @@ pub enum AccessError {
     },
     /// The password would cross the network in clear text.
     #[error(
-        "the password for ZooKeeper would be sent to {server} in clear text: use TLS (zookeeper_tls_ca), the scheme \
-         sasl-digest-md5, or insecure_zookeeper if something else protects the network"
+        "the password for ZooKeeper would be sent to {server} in clear text: use TLS or the scheme \
+         sasl-digest-md5, or allow it explicitly if something else protects the network"
     )]
     ClearText {
         /// The first server on another machine.
@@ -379,7 +379,7 @@ impl fmt::Display for Access {
                 Some(role) => write!(f, "user {user:?} ({scheme}, role {role})"),
                 None => write!(f, "user {user:?} ({scheme})"),
             },
-            None => f.write_str("a client without a login (no zookeeper_user is given)"),
+            None => f.write_str("a client without a login"),
         }
     }
 }

@@ -114,14 +114,14 @@ pub enum NamespaceError {
         given: Strategy,
     },
     /// ZooKeeper refused the login.
-    #[error("ZooKeeper refused the login of {who}: check zookeeper_user, its password and zookeeper_auth")]
+    #[error("ZooKeeper refused the login of {who}: check the user, the password and the scheme")]
     LoginRefused {
         /// The refused identity.
         who: String,
     },
     /// The access lists refuse this session.
     #[error(
-        "namespace {chroot} is closed to {who}: {may_not}. Give the zookeeper_user and the password of \
+        "namespace {chroot} is closed to {who}: {may_not}. Log in as \
          those who created it, or have its access lists changed (docs/operations.md)"
     )]
     Forbidden {

@@ -66,7 +66,7 @@ pub enum ConnectError {
         attempts: Vec<String>,
     },
     /// A server refused the login.
-    #[error("ZooKeeper refused the login of {who}: check zookeeper_user, its password and zookeeper_auth")]
+    #[error("ZooKeeper refused the login of {who}: check the user, the password and the scheme")]
     LoginRefused {
         /// The refused identity.
         who: String,

@@ -87,7 +87,7 @@ impl RemoteWorkers {
             Entry::Vacant(_) if count >= self.0.most => {
                 refused(HttpRefusal::RemoteWorkers);
                 return Err(Fault::Saturated.because(format!(
-                    "the limit of {} remote workers of this gateway (--http-remote-workers) is reached",
+                    "the limit of {} remote workers of this gateway is reached",
                     self.0.most
                 )));
             }

@@ -66,7 +66,7 @@ async fn a_wrong_password_is_refused_at_login_and_ends_a_node() {
     assert!(matches!(ended, NodeError::Namespace(NamespaceError::LoginRefused { .. })), "{ended:?}");
     for said in [refused.to_string(), ended.to_string()] {
         assert!(said.contains("refused the login of user \"bellwether\" (SASL DIGEST-MD5)"), "{said}");
-        assert!(said.contains("check zookeeper_user, its password and zookeeper_auth"), "{said}");
+        assert!(said.contains("check the user, the password and the scheme"), "{said}");
         assert!(!said.contains("wrong-password"), "{said}");
     }
     let there = bare(&server.connect_string(), None).await.list_children("/").await.unwrap();

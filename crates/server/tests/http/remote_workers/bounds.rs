@@ -53,7 +53,7 @@ async fn remote_workers_are_bounded_and_an_ended_one_makes_room() {
     two.register(json!({})).await.problem(
         503,
         "saturated",
-        "the limit of 1 remote workers of this gateway (--http-remote-workers)",
+        "the limit of 1 remote workers of this gateway is reached",
     );
     one.call("DELETE", "", &json!({})).await.is(204);
     two.register(json!({})).await.is(200);
