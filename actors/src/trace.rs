@@ -182,9 +182,9 @@ pub fn report(finished: &Finished) -> Option<Span> {
         Ending::Released => "released",
         Ending::Cancelled => "cancelled",
         Ending::Invalid(_) => "invalid",
-        Ending::Deferred(_) => "deferred",
+        Ending::Snoozed(_) => "deferred",
         Ending::LeaseExpired => "lease_expired",
-        Ending::Overdue => "overdue",
+        Ending::Expired => "overdue",
     };
     let span = tracing::debug_span!(
         target: TARGET,

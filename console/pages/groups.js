@@ -34,7 +34,7 @@ export async function groups({ root, query, left }) {
         STAGES.map((name) => h('option', { value: name, selected: name === stage }, name))))),
       rows.length === 0 && next === null ? empty : table({ caption: 'Groups', key: ({ id }) => id, rows, columns: [
         { title: 'Group', cell: ({ id }) => h('a', { href: `#/groups/${encodeURIComponent(id)}` }, id) },
-        { title: 'Stage', cell: ({ stage: name }) => badge(name) },
+        { title: 'Stage', cell: ({ stage: name }) => badge(name ?? 'unreadable') },
         { title: 'Kind', cell: ({ kind }) => kind ?? '–' },
         { title: 'Members', class: 'number', cell: ({ total }) => count(total) },
         { title: 'Parent', cell: ({ parent }) => (parent ? jobLink(parent) : '') },

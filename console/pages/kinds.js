@@ -21,12 +21,14 @@ export async function kinds({ root, left }) {
       return value === undefined || value === null ? '–' : rate(60 * value);
     };
     const change = (kind, action) => async () => {
-      if (action === 'pause' && !await ask({
+      const pause = action === 'pause' && await ask({
         title: `Pause kind ${kind}?`, action: 'Pause', danger: true,
-        body: h('p', {}, 'No worker of the namespace starts jobs of this kind until it is resumed. Running jobs finish.'),
-      })) return;
+        body: [h('p', {}, 'No worker of the namespace starts jobs of this kind until it is resumed. Running jobs finish.'),
+          h('label', {}, 'Reason', h('input', { name: 'note', maxlength: 256 }))],
+      });
+      if (action === 'pause' && !pause) return;
       try {
-        const { outcome } = await post(`/v1/kinds/${encodeURIComponent(kind)}/${action}`);
+        const { outcome } = await post(`/v1/kinds/${encodeURIComponent(kind)}/${action}`, pause.note ? { note: pause.note } : undefined);
         notify(`${kind}: ${outcome.replaceAll('_', ' ')}.`);
         await load();
       } catch (error) {
@@ -38,7 +40,7 @@ export async function kinds({ root, left }) {
       : table({ caption: 'Kinds', key: ({ kind }) => kind, rows, columns: [
         { title: 'Kind', cell: ({ kind }) => h('a', { href: `#/jobs?kind=${encodeURIComponent(kind)}` }, kind) },
         { title: 'State', cell: ({ paused, workers, paused_on: elsewhere }) => (paused
-          ? [badge('paused'), paused.by ? ` by ${paused.by}, ` : ' ', ago(paused.since)]
+          ? [badge('paused'), paused.by ? ` by ${paused.by}, ` : ' ', ago(paused.since), paused.note ? `: ${paused.note}` : '']
           : !workers.length ? h('span', { class: 'error' }, 'no worker')
             : elsewhere.length ? [badge('paused'), ` on ${count(elsewhere.length)} of its workers`] : badge('ready')) },
         { title: 'Workers', class: 'number', cell: ({ workers }) => count(workers.length) },

@@ -30,7 +30,7 @@ function warnings({ leader, workers, kinds, jobs: depths, wrong_clocks: clocks }
   }
   for (const { kind, workers: servers, paused } of kinds) {
     const name = h('a', { href: '#/kinds' }, kind);
-    if (paused) found.push(['Kind ', name, ' is paused', paused.by ? ` by ${paused.by}` : '', '.']);
+    if (paused) found.push(['Kind ', name, ' is paused', paused.by ? ` by ${paused.by}` : '', paused.note ? `: ${paused.note}` : '', '.']);
     else if (!servers.length) found.push(['No worker serves kind ', name, '.']);
   }
   for (const { id, node, error, shunned_until: until, draining } of workers) {

@@ -30,8 +30,8 @@ const LABELS = { cron: ['Cron expression', 'Zone'], every: ['Interval, such as 1
 
 /** Asks for a change of the schedule, and shows the next ticks of the rule while it is typed. */
 async function edit(found, left) {
-  const [rule, time, more] = found.when.cron ? ['cron', found.when.cron, found.when.zone]
-    : found.when.every ? ['every', found.when.every, found.when.anchor] : ['at', found.when.at, ''];
+  const [rule, time, more] = found.cron ? ['cron', found.cron, found.zone]
+    : found.every ? ['every', found.every, found.anchor] : ['at', found.at, ''];
   const select = (name, choices, chosen) => h('select', { name }, choices.map(([value, text]) =>
     h('option', { value, selected: value === chosen }, text)));
   const [timeLabel, moreLabel] = [h('span', {}, LABELS[rule][0]), h('span', {}, LABELS[rule][1])];
@@ -122,7 +122,7 @@ export async function schedule({ root, parameter: id, left }) {
       type: 'button', disabled: !may('operate') || !possible, title: may('operate') ? null : 'needs the role operate', class: danger ? 'danger' : '', onclick: run,
     }, name);
     const facts = [
-      ['When', when(found.when)], ['Next', [instant(found.next), ' (', ago(found.next), ')']], ['Kind', found.kind],
+      ['When', when(found)], ['Next', [instant(found.next), ' (', ago(found.next), ')']], ['Kind', found.kind],
       ['Last tick', found.last_tick && instant(found.last_tick)], ['Last job', found.last_job && jobLink(found.last_job)],
       ['Ticks', count(found.ticked)], ['Skipped', count(found.skipped)],
       ['Last skipped', found.last_skipped && [`${count(found.last_skipped.count)}, because of ${found.last_skipped.reason.replaceAll('_', ' ')}, until `, instant(found.last_skipped.through)]],

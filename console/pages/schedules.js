@@ -10,10 +10,9 @@ const PAGE = 200;
 
 /** A rule in a few words. */
 export function when(rule) {
-  if (!rule) return '–';
   if (rule.cron) return h('span', {}, h('code', {}, rule.cron), rule.zone ? ` ${rule.zone}` : '');
   if (rule.every) return `every ${term(rule.every)}`;
-  return rule.at ? ['at ', instant(rule.at)] : JSON.stringify(rule);
+  return rule.at ? ['at ', instant(rule.at)] : '–';
 }
 
 const state = ({ state: name, error }) => (error ? h('span', { class: 'error' }, error) : badge(name));
@@ -32,7 +31,7 @@ export async function schedules({ root, left }) {
       : table({ caption: 'Schedules', key: ({ id }) => id, rows, columns: [
         { title: 'Schedule', cell: ({ id }) => h('a', { href: `#/schedules/${encodeURIComponent(id)}` }, id) },
         { title: 'State', cell: state },
-        { title: 'When', cell: (row) => when(row.when) },
+        { title: 'When', cell: when },
         { title: 'Next', cell: ({ next }) => ago(next) },
         { title: 'Kind', cell: ({ kind }) => kind ?? '–' },
         { title: 'Ticks', class: 'number', cell: ({ ticked }) => count(ticked) },

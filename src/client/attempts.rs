@@ -1,9 +1,8 @@
 //! The closed attempts of a job, for people.
 
-use std::fmt;
 use std::time::{Duration, SystemTime};
 
-use bellwether_core::job::{AttemptEndKind, PastAttempt};
+use bellwether_core::job::{AttemptOutcome, PastAttempt};
 use bellwether_core::name::WorkerId;
 
 /// A closed attempt of a job.
@@ -42,27 +41,8 @@ impl PastAttemptView {
             worker: past.end.attempt.worker,
             assigned_at: past.assigned_at.map(Into::into),
             ended_at: past.end.at.into(),
-            outcome: AttemptOutcome(past.end.how),
+            outcome: past.end.how,
             error: past.error,
         }
-    }
-}
-
-/// How an attempt ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AttemptOutcome(AttemptEndKind);
-
-impl AttemptOutcome {
-    /// Returns its name: `succeeded`, `failed`, `lost`, `released`, `cancelled`, `invalid`, `snoozed`, `lease_expired` or
-    /// `expired`.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        self.0.as_str()
-    }
-}
-
-impl fmt::Display for AttemptOutcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }

@@ -10,9 +10,8 @@ use super::{Client, Handle};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Changed {
-    /// The kind of the change: `added`, `cancelled`, `reopened`, `released`, `replaced`, `paused`, `resumed`, `abandoned`, `set` or
-    /// `removed`.
-    pub what: &'static str,
+    /// The kind of the change.
+    pub what: ChangeKind,
     /// The author, as the client named it. It is a note and no proof.
     pub by: String,
     /// When, by that client's clock.
@@ -21,7 +20,7 @@ pub struct Changed {
 
 impl Changed {
     pub(super) fn of(change: Change) -> Self {
-        Self { what: change.what.as_str(), by: change.by.to_string(), at: change.at.into() }
+        Self { what: change.what, by: change.by.to_string(), at: change.at.into() }
     }
 }
 

@@ -116,18 +116,6 @@ pub enum DrainedWorker {
     NotFound,
 }
 
-impl DrainedWorker {
-    /// Returns the outcome as a word: `draining`, `already_draining`, `not_found`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Marked => "draining",
-            Self::Already => "already_draining",
-            Self::NotFound => "not_found",
-        }
-    }
-}
-
 /// The settings of a worker were not changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

@@ -47,19 +47,6 @@ pub enum Cancelled {
     AlreadyTerminal(State),
 }
 
-impl Cancelled {
-    /// Returns the outcome as a word: `cancelled`, `requested`, `already_cancelled`, `already_ended`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Cancelled => "cancelled",
-            Self::Requested(_) => "requested",
-            Self::AlreadyTerminal(State::Cancelled) => "already_cancelled",
-            Self::AlreadyTerminal(_) => "already_ended",
-        }
-    }
-}
-
 /// The outcome of a retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retried {
@@ -71,19 +58,6 @@ pub enum Retried {
     StillOpen,
     /// The job succeeded: its result stands.
     Succeeded,
-}
-
-impl Retried {
-    /// Returns the outcome as a word: `reopened`, `released`, `still_open`, `succeeded`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Reopened(_) => "reopened",
-            Self::Released => "released",
-            Self::StillOpen => "still_open",
-            Self::Succeeded => "succeeded",
-        }
-    }
 }
 
 /// What a retry knows about a quarantined job.

@@ -295,35 +295,6 @@ fn status_of_first(job: &JobView) -> String {
     }
 }
 
-impl Cause {
-    /// Returns its name in documents: `unknown_kind`, `tags`, …
-    #[must_use]
-    pub const fn as_str(&self) -> &'static str {
-        match self {
-            Self::UnknownKind { .. } => "unknown_kind",
-            Self::Tags { .. } => "tags",
-            Self::Paused { .. } => "paused",
-            Self::PausedOnWorkers { .. } => "paused_on_workers",
-            Self::Draining { .. } => "draining",
-            Self::Busy { .. } => "busy",
-            Self::Shunned { .. } => "shunned",
-            Self::Isolated { .. } => "isolated",
-            Self::NoLeader => "no_leader",
-            Self::NotBefore { .. } => "not_before",
-            Self::Backoff { .. } => "backoff",
-            Self::Overdue { .. } => "overdue",
-            Self::LaneBusy { .. } => "lane",
-            Self::NoTurn => "no_turn",
-            Self::Assignment => "assignment",
-            Self::Running { .. } => "running",
-            Self::WorkerLost { .. } => "worker_lost",
-            Self::Quarantined { .. } => "quarantined",
-            Self::Ended { .. } => "ended",
-            Self::Nowhere => "nowhere",
-        }
-    }
-}
-
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -337,12 +308,15 @@ impl fmt::Display for Cause {
             Self::PausedOnWorkers { kind, workers } => {
                 write!(f, "kind {kind} is paused on each of the {workers} workers that have a handler for it")
             }
-            Self::Paused { kind, pause: Paused { by, since } } => {
+            Self::Paused { kind, pause: Paused { by, note, since } } => {
                 write!(f, "kind {kind} is paused")?;
                 if let Some(since) = since {
                     write!(f, " since {}", rfc3339(*since))?;
                 }
-                by.as_ref().map_or(Ok(()), |by| write!(f, " by {by}"))
+                if let Some(by) = by {
+                    write!(f, " by {by}")?;
+                }
+                note.as_ref().map_or(Ok(()), |note| write!(f, ": {note}"))
             }
             Self::Draining { workers } => write!(f, "the {workers} workers that could run it are draining"),
             Self::Busy { workers, slots } => {

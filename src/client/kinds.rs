@@ -9,8 +9,8 @@
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-use bellwether_core::budget::{MAX_BY_BYTES, MAX_READ_BATCH};
-use bellwether_core::change::{Author, ChangeKind};
+use bellwether_core::budget::{MAX_NOTE_BYTES, MAX_READ_BATCH};
+use bellwether_core::change::{ChangeKind, Note};
 use bellwether_core::name::{Kind, WorkerId};
 use bellwether_core::path;
 use bellwether_core::txn;
@@ -52,27 +52,29 @@ pub struct KindView {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Paused {
-    /// The given name of the operator who paused it.
+    /// The author, if the client named one.
     pub by: Option<String>,
+    /// The note of the author, if it gave one.
+    pub note: Option<String>,
     /// When it was paused, by that client's clock.
     pub since: Option<SystemTime>,
 }
 
 impl Client {
     /// Pauses a kind: the leader stops assigning its jobs within moments. An assignment that is on its way stands,
-    /// and running attempts continue. `by` names the operator for other people, in at most 256 bytes. Returns `false`
-    /// if the kind was already paused; then the earlier pause is kept.
+    /// and running attempts continue. `note` tells other people the reason, in at most 256 bytes; it may be empty. Returns
+    /// `false` if the kind was already paused; then the earlier pause is kept.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a long `by`, or no answer within the client's deadline. Then the kind may or may not be
+    /// [`Error::Invalid`] for a long `note`, or no answer within the client's deadline. Then the kind may or may not be
     /// paused, and pausing again is safe.
-    pub fn pause_kind<'a>(&'a self, kind: &'a Kind, by: &'a str) -> BoxFuture<'a, Result<bool, Error>> {
+    pub fn pause_kind<'a>(&'a self, kind: &'a Kind, note: &'a str) -> BoxFuture<'a, Result<bool, Error>> {
         async move {
-            let by = Author::new(by).map_err(|len| {
-                let (allowed, given) = (format!("at most {MAX_BY_BYTES} bytes"), format!("{len} bytes"));
-                Error::Invalid { field: "by", allowed, given }
+            let note = Note::new(note).map_err(|len| {
+                let (allowed, given) = (format!("at most {MAX_NOTE_BYTES} bytes"), format!("{len} bytes"));
+                Error::Invalid { field: "note", allowed, given }
             })?;
-            let pause = PauseRecord { by, since: self.0.session.wall() };
+            let pause = PauseRecord { by: self.0.author.clone(), note, since: self.0.session.wall() };
             let ours = wire::encode(&pause);
             self.change_pause(kind, vec![txn::pause(kind, &pause)], |there, unknown| {
                 // Not by version: a pause that another client lifted and made again is that client's.
@@ -174,7 +176,11 @@ pub(super) async fn pauses(zk: Zk) -> ReadResult<BTreeMap<Kind, Paused>> {
     let nodes = try_join_all(reads).await?.into_iter().flatten().collect::<Vec<_>>();
     let paused = kinds.into_iter().zip(nodes).filter_map(|(kind, node)| {
         let paused = match wire::decode::<PauseRecord>(&node?.data) {
-            Ok(pause) => Paused { by: Some(pause.by.to_string()), since: Some(pause.since.into()) },
+            Ok(PauseRecord { by, note, since }) => Paused {
+                by: by.map(|by| by.to_string()),
+                note: Some(note.as_str().to_owned()).filter(|note| !note.is_empty()),
+                since: Some(since.into()),
+            },
             Err(_) => Paused::default(),
         };
         Some((kind, paused))

@@ -84,11 +84,14 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::sync::Semaphore;
 
-pub use attempts::{AttemptOutcome, PastAttemptView};
+pub use attempts::PastAttemptView;
 pub use author::Changed;
+pub use bellwether_core::budget::MAX_NOTE_BYTES;
 use bellwether_core::change::Author;
+pub use bellwether_core::change::ChangeKind;
 use bellwether_core::clock_report::Process;
 pub use bellwether_core::group::GroupError;
+pub use bellwether_core::job::AttemptOutcome;
 pub use bellwether_core::job::identity::{Accepted, IfExists};
 pub use clocks::WrongClock;
 pub use cluster::{
@@ -113,7 +116,8 @@ pub use page::{MAX_PAGE, Page};
 pub use purge::{Ended, Purge, Purged};
 pub use retention::SetRetentionError;
 pub use schedule::{
-    Added, Schedule, ScheduleChange, ScheduleError, ScheduleRecordView, ScheduleView, Schedules,
+    Added, PastTick, Schedule, ScheduleChange, ScheduleError, ScheduleRecordView, ScheduleState,
+    ScheduleTicks, ScheduleView, Schedules,
 };
 pub use setting::Setting;
 pub use snapshot::{Estimate, KindSample, OldestQueued, SAMPLE_SIZE, Snapshot, SnapshotOptions};

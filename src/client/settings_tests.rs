@@ -127,7 +127,7 @@ fn a_pause_is_made_by_one_client_and_a_lost_reply_is_read_back() {
         assert_eq!(world.run(client.pause_kind(&kind("sum"), "me")), Ok(true));
         assert_eq!(world.run(client.pause_kind(&kind("sum"), "me")), Ok(false), "it was paused");
         let there: PauseRecord = world.tree().decoded(&path::pause(&kind("sum")));
-        assert_eq!((there.by.to_string(), there.since), ("me".to_owned(), BEGINNING));
+        assert_eq!((there.note.as_str(), there.since), ("me", BEGINNING));
         world.once(Request::is_write, [lost]);
         assert_eq!(world.run(client.resume_kind(&kind("sum"))), Ok(true));
         assert_eq!(world.run(client.resume_kind(&kind("sum"))), Ok(false));
@@ -138,8 +138,8 @@ fn a_pause_is_made_by_one_client_and_a_lost_reply_is_read_back() {
 fn the_pause_of_another_client_is_not_the_own_one_after_a_lost_request() {
     let world = World::new();
     let client = world.client();
-    let by = bellwether_core::change::Author::cut("other");
-    let other = wire::encode(&PauseRecord { by, since: BEGINNING });
+    let note = bellwether_core::change::Note::new("other").unwrap();
+    let other = wire::encode(&PauseRecord { by: None, note, since: BEGINNING });
     world.script(move |request, tree| match request.is_write() {
         true => {
             tree.put(&path::pause(&kind("sum")), other.clone());
@@ -150,7 +150,7 @@ fn the_pause_of_another_client_is_not_the_own_one_after_a_lost_request() {
     assert_eq!(world.run(client.pause_kind(&kind("sum"), "me")), Ok(false));
     let long = "x".repeat(257);
     let error = world.run(client.pause_kind(&kind("sum"), &long)).unwrap_err();
-    assert_eq!(error.to_string(), "by must be at most 256 bytes, not 257 bytes");
+    assert_eq!(error.to_string(), "note must be at most 256 bytes, not 257 bytes");
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn kinds_are_listed_with_their_workers_slots_and_pauses() {
     world.tree().put(&path::pause(&kind("odd")), *b"?");
     let kinds = world.run(client.kinds()).unwrap();
     let rows = kinds.iter().map(|view| {
-        let by = view.paused.as_ref().map(|pause| pause.by.as_deref().unwrap_or("?"));
+        let by = view.paused.as_ref().map(|pause| pause.note.as_deref().unwrap_or("?"));
         (view.kind.as_str(), view.workers.len(), view.paused_on.clone(), view.slots, view.assigned, by)
     });
     assert_eq!(

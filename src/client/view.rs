@@ -128,6 +128,26 @@ pub enum WaitReason {
 }
 
 impl WaitReason {
+    /// All reasons.
+    pub const ALL: [Self; 16] = [
+        Self::UnknownKind,
+        Self::PausedOnWorkers,
+        Self::Tags,
+        Self::Draining,
+        Self::Busy,
+        Self::Shunned,
+        Self::Isolated,
+        Self::NoLeader,
+        Self::Paused,
+        Self::NotBefore,
+        Self::Backoff,
+        Self::WorkerLost,
+        Self::Lane,
+        Self::NoTurn,
+        Self::Assignment,
+        Self::Nowhere,
+    ];
+
     /// Returns its name in documents: `unknown_kind`, `tags`, …
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -79,5 +79,5 @@ pub fn kind(kind: Kind) -> KindView {
 /// Returns a pause by this operator.
 #[must_use]
 pub fn pause(by: impl Into<String>, since: SystemTime) -> Paused {
-    Paused { by: Some(by.into()), since: Some(since) }
+    Paused { by: Some(by.into()), note: None, since: Some(since) }
 }

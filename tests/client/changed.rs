@@ -12,7 +12,7 @@ const SOON: Duration = Duration::from_secs(60);
 
 /// Returns what was done and by whom.
 fn told(changed: Option<&Changed>) -> Option<(&str, &str)> {
-    changed.map(|changed| (changed.what, changed.by.as_str()))
+    changed.map(|changed| (changed.what.as_str(), changed.by.as_str()))
 }
 
 async fn of_job(client: &Client, job: &JobId) -> Option<Changed> {
@@ -141,7 +141,9 @@ async fn the_transaction_of_a_removal_names_its_author() {
     assert_eq!(noted("/schedules").await, Some(("removed", "bob".to_owned())));
 
     let kind = Kind::new("sum").unwrap();
-    ada.pause_kind(&kind, "ada@host").await.unwrap();
+    ada.pause_kind(&kind, "deploy").await.unwrap();
+    let paused = bob.kinds().await.unwrap().remove(0).paused.unwrap();
+    assert_eq!((paused.by.as_deref(), paused.note.as_deref()), (Some("ada@host"), Some("deploy")));
     assert!(bob.resume_kind(&kind).await.unwrap());
     assert_eq!(noted("/pauses").await, Some(("resumed", "bob".to_owned())));
 }

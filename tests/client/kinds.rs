@@ -32,14 +32,14 @@ async fn a_kind_is_paused_once_and_listed_with_its_workers_and_pause() {
     fake.apply(vec![Op::Create { path, data: b"?".to_vec(), lifetime: Lifetime::Persistent }]).await;
     let kinds = client.kinds().await.unwrap();
     let told = kinds.iter().map(|view| {
-        let by = view.paused.as_ref().map(|pause| pause.by.as_deref().unwrap_or("?"));
+        let by = view.paused.as_ref().map(|pause| pause.note.as_deref().unwrap_or("?"));
         (view.kind.as_str(), view.workers.clone(), (view.slots, view.assigned), by)
     });
     assert_eq!(
         told.collect::<Vec<_>>(),
         [
             ("echo", vec![one], (2, 0), None),
-            ("nobody", vec![], (0, 0), Some("")),
+            ("nobody", vec![], (0, 0), Some("?")),
             ("odd", vec![], (0, 0), Some("?")),
             ("sum", vec![one, two], (5, 0), Some("ops")),
         ]
@@ -47,7 +47,7 @@ async fn a_kind_is_paused_once_and_listed_with_its_workers_and_pause() {
     assert_eq!(client.resume_kind(&kind("sum")).await, Ok(true));
     assert_eq!(client.resume_kind(&kind("sum")).await, Ok(false));
     let long = client.pause_kind(&kind("sum"), &"x".repeat(257)).await.unwrap_err();
-    assert_eq!(long.to_string(), "by must be at most 256 bytes, not 257 bytes");
+    assert_eq!(long.to_string(), "note must be at most 256 bytes, not 257 bytes");
 }
 
 #[tokio::test]
@@ -130,7 +130,7 @@ async fn explain_shows_why_a_job_waits_in_each_state() {
     assert_eq!(explained.why(job).await, Cause::Assignment);
     client.pause_kind(&kind("sum"), "ops").await.unwrap();
     let paused = explained.why(job).await.to_string();
-    assert!(paused.starts_with("kind sum is paused since 20") && paused.ends_with(" by ops"), "{paused}");
+    assert!(paused.starts_with("kind sum is paused since 20") && paused.ends_with(": ops"), "{paused}");
     assert_eq!(client.get(job).await.unwrap().unwrap().waiting, Some(WaitReason::Paused));
     client.resume_kind(&kind("sum")).await.unwrap();
 
@@ -150,7 +150,7 @@ async fn explain_shows_why_a_job_waits_in_each_state() {
     assert!(backoff.ends_with("after 1 failures, the last: boom"), "{backoff}");
     client.cancel(job).await.unwrap();
     let over = explained.why(job).await;
-    assert_eq!(over.as_str(), "ended");
+    assert!(matches!(over, Cause::Ended { .. }), "{over:?}");
     assert!(over.to_string().ends_with(": boom"), "{over}");
 
     let later = client.submit(sum().id("d").delay(Duration::from_secs(3_600))).await.unwrap();
@@ -223,7 +223,7 @@ async fn explain_names_the_shunned_worker_and_the_time_until_which_it_is_shunned
     assert_eq!(explained.why(job.id()).await, Cause::Assignment);
     // Another free worker gets the job, and a new leader does not know that the first one was shunned.
     taken().await;
-    assert_eq!(explained.why(job.id()).await.as_str(), "shunned");
+    assert!(matches!(explained.why(job.id()).await, Cause::Shunned { .. }));
     fake.worker(&["sum"], 1, &[]).await;
     assert_eq!(explained.why(job.id()).await, Cause::Assignment);
     assert!(client.workers().await.unwrap()[0].shunned_until.is_some());

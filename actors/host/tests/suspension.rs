@@ -12,7 +12,7 @@ mod worker;
 
 use std::time::Duration;
 
-use bellwether_core::job::{AttemptEndKind, Policy};
+use bellwether_core::job::{AttemptOutcome, Policy};
 use bellwether_core::machine::election::campaign::Strategy;
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path;
@@ -43,9 +43,9 @@ async fn a_suspended_machine_trusts_no_session_when_it_wakes() {
     assert!(!leader.election.may_act());
 
     let closed = workers.closed(&laned).await;
-    assert_eq!(closed.last.unwrap().how, AttemptEndKind::Released, "a run with a lane is stopped");
+    assert_eq!(closed.last.unwrap().how, AttemptOutcome::Released, "a run with a lane is stopped");
     let timed_out = workers.closed(&limited).await.last.unwrap();
-    assert_eq!(timed_out.how, AttemptEndKind::Failed, "the timeout of a run counts the suspension");
+    assert_eq!(timed_out.how, AttemptOutcome::Failed, "the timeout of a run counts the suspension");
     assert!(workers.exists(path::assignment(id, &plain)).await, "other runs continue");
     // The keeper runs in another process and was not suspended, so the session lives. An applied beat shows that no other
     // node has claimed, and resumes the term.

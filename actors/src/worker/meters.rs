@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use bellwether_core::job::{AttemptEndKind, ClosedAttempt};
+use bellwether_core::job::{AttemptOutcome, ClosedAttempt};
 use bellwether_core::machine::worker::status_reporter::reporter::Settled;
 use bellwether_core::metric;
 use bellwether_core::name::Kind;
@@ -16,7 +16,7 @@ pub(super) struct Meters(HashMap<Kind, OfKind>);
 
 struct OfKind {
     kind: Kind,
-    attempts: HashMap<AttemptEndKind, Counter>,
+    attempts: HashMap<AttemptOutcome, Counter>,
     dead: Counter,
     end_to_end_duration: Histogram,
 }
@@ -32,7 +32,7 @@ impl OfKind {
         }
     }
 
-    fn attempts(&mut self, how: AttemptEndKind) -> &Counter {
+    fn attempts(&mut self, how: AttemptOutcome) -> &Counter {
         let labels = || counter!(metric::JOB_ATTEMPTS, "kind" => kind_label::of_served(&self.kind), "outcome" => how.as_str());
         self.attempts.entry(how).or_insert_with(labels)
     }
@@ -48,7 +48,7 @@ impl Meters {
         };
         let meters = self.0.entry(kind.clone()).or_insert_with(|| OfKind::new(kind));
         meters.attempts(how).increment(1);
-        if how == AttemptEndKind::Succeeded {
+        if how == AttemptOutcome::Succeeded {
             meters.end_to_end_duration.record(since_submission);
         }
         if dead {

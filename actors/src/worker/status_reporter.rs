@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use bellwether_core::chain::chain;
-use bellwether_core::job::{Assignment, AttemptEndKind, ClosedAttempt};
+use bellwether_core::job::{Assignment, AttemptOutcome, ClosedAttempt};
 use bellwether_core::machine::worker::executor_pool::Event as ToExecutor;
 use bellwether_core::machine::worker::status_reporter::beats::{self, Beats, StartedAttempt};
 use bellwether_core::machine::worker::status_reporter::reporter::{Close, Effect, Event, Reporter, Settled};
@@ -214,7 +214,7 @@ impl StatusReporter {
                     let Start { job, assignment, record, .. } = finished.start;
                     self.packed.remove(&job);
                     let settled =
-                        Settled::Closed(ClosedAttempt { how: AttemptEndKind::Succeeded, dead: false });
+                        Settled::Closed(ClosedAttempt { how: AttemptOutcome::Succeeded, dead: false });
                     self.meters.settled(&record.kind, at.since(record.submitted_at), settled);
                     closed.push(self.settled(cx, (job, assignment.attempt), settled));
                 }

@@ -84,8 +84,11 @@ pub const MAX_AHEAD: Duration = Duration::from_secs(3_653 * 86_400);
 /// minute, which is then a quarter of a megabyte.
 pub const MAX_MINUTES: usize = 20_000;
 
-/// Longest text that names the operator who paused a kind: one line.
+/// Longest name of the author of a change: one line.
 pub const MAX_BY_BYTES: usize = 256;
+
+/// Longest note of a pause: one line.
+pub const MAX_NOTE_BYTES: usize = 256;
 
 /// Longest name of a schedule. The id of a triggered job appends `@` and a UUID, and must still be a valid job id.
 pub const MAX_SCHEDULE_ID_BYTES: usize = MAX_NAME_BYTES - 37;

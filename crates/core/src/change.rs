@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use crate::budget::MAX_BY_BYTES;
+use crate::budget::{MAX_BY_BYTES, MAX_NOTE_BYTES};
 use crate::time::WallMillis;
 
 /// The author of a change, such as `ada@host`: at most [`MAX_BY_BYTES`].
@@ -48,6 +48,33 @@ impl fmt::Display for Author {
     }
 }
 
+/// The note of an operator for other people, such as the reason of a pause: at most [`MAX_NOTE_BYTES`].
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Note(String);
+
+impl Note {
+    /// A note with this text, or the text's length if it is too long.
+    ///
+    /// # Errors
+    /// The length in bytes.
+    pub fn new(text: impl Into<String>) -> Result<Self, usize> {
+        let text = text.into();
+        if text.len() > MAX_NOTE_BYTES { Err(text.len()) } else { Ok(Self(text)) }
+    }
+
+    /// A note of any length, as a foreign writer may have stored it.
+    #[cfg(test)]
+    pub(crate) fn unchecked(text: String) -> Self {
+        Self(text)
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
 /// A setting, and the note of its last change.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Noted<T> {
@@ -77,6 +104,7 @@ pub struct Change {
 
 /// What an author did with a job, a schedule, a group or a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ChangeKind {
     /// Added a schedule.
     Added,
@@ -101,6 +129,20 @@ pub enum ChangeKind {
 }
 
 impl ChangeKind {
+    /// All kinds of changes.
+    pub const ALL: [Self; 10] = [
+        Self::Added,
+        Self::Cancelled,
+        Self::Reopened,
+        Self::Released,
+        Self::Replaced,
+        Self::Paused,
+        Self::Resumed,
+        Self::Abandoned,
+        Self::Set,
+        Self::Removed,
+    ];
+
     /// The name for documents.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -119,6 +161,12 @@ impl ChangeKind {
     }
 }
 
+impl fmt::Display for ChangeKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,24 +178,5 @@ mod tests {
         assert_eq!(Author::cut(&long).as_str().len(), MAX_BY_BYTES);
         assert_eq!(Author::cut(&format!("{long}x")).as_str().len(), MAX_BY_BYTES - 1);
         assert_eq!(Author::new("ada@host").unwrap().to_string(), "ada@host");
-    }
-
-    #[test]
-    fn each_kind_of_change_has_a_name_for_documents() {
-        let kinds = [
-            (ChangeKind::Added, "added"),
-            (ChangeKind::Cancelled, "cancelled"),
-            (ChangeKind::Reopened, "reopened"),
-            (ChangeKind::Released, "released"),
-            (ChangeKind::Replaced, "replaced"),
-            (ChangeKind::Paused, "paused"),
-            (ChangeKind::Resumed, "resumed"),
-            (ChangeKind::Abandoned, "abandoned"),
-            (ChangeKind::Set, "set"),
-            (ChangeKind::Removed, "removed"),
-        ];
-        for (kind, name) in kinds {
-            assert_eq!(kind.as_str(), name);
-        }
     }
 }

@@ -8,7 +8,7 @@
 //! `_duration_seconds`, and the sum over all values of a label has a meaning. A constant is the name in upper case without
 //! the prefix `bellwether_` and the suffix `_total`.
 
-use crate::job::AttemptEndKind;
+use crate::job::AttemptOutcome;
 use crate::name::Kind;
 use crate::schedule::SkipReason;
 
@@ -100,7 +100,7 @@ macro_rules! names {
 }
 
 names! {
-    ATTEMPT_OUTCOMES = AttemptEndKind;
+    ATTEMPT_OUTCOMES = AttemptOutcome;
     SKIP_REASONS = SkipReason;
     HTTP_REFUSAL_REASONS = HttpRefusal;
 }

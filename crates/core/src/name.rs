@@ -117,6 +117,12 @@ macro_rules! names {
                 Ok(Self(Arc::from(name)))
             }
 
+            /// Returns the rule as a regular expression, which does not exclude `.` and `..`.
+            #[must_use]
+            pub fn pattern() -> String {
+                format!("^{}{{1,{}}}$", Alphabet::$alphabet.describe(), names!(@max $($max)?))
+            }
+
             /// The name as it appears in paths.
             #[must_use]
             pub fn as_str(&self) -> &str {
@@ -290,6 +296,13 @@ mod tests {
         for name in ["a", "A.b_c-9", &"x".repeat(budget::MAX_NAME_BYTES)] {
             assert_eq!(JobId::new(name).unwrap().as_str(), name);
         }
+    }
+
+    #[test]
+    fn the_pattern_of_a_name_has_its_characters_and_its_length() {
+        assert_eq!(Kind::pattern(), "^[A-Za-z0-9._-]{1,128}$");
+        assert_eq!(JobId::pattern(), "^[A-Za-z0-9._:@-]{1,128}$");
+        assert_eq!(ScheduleId::pattern(), "^[A-Za-z0-9._-]{1,91}$");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use crate::budget::{MAX_SLOTS, MAX_TAGS};
-use crate::change::{Author, Noted};
+use crate::change::{Author, Note, Noted};
 use crate::job::Placement;
 use crate::name::{Kind, NodeId, Tag, WorkerId};
 use crate::takeover::Owner;
@@ -174,8 +174,10 @@ pub struct EpochRecord {
 /// The record of a paused kind, in `/pauses/{kind}`. The kind is paused while the znode exists.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PauseRecord {
-    /// The operator who paused the kind, as given by the client.
-    pub by: Author,
+    /// The author of the pause, if the client named one.
+    pub by: Option<Author>,
+    /// The note of the author, or an empty one.
+    pub note: Note,
     /// When it was paused, by the client's wall clock.
     pub since: WallMillis,
 }

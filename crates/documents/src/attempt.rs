@@ -1,8 +1,10 @@
 //! A closed attempt of a job.
 
-use bellwether::client::{PastAttemptView, rfc3339};
+use bellwether::client::PastAttemptView;
 use serde::Serialize;
 use utoipa::ToSchema;
+
+use super::{AttemptOutcomeWord, InstantText, Text, Word};
 
 /// A closed attempt.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -15,14 +17,12 @@ pub(crate) struct PastAttemptDocument {
     /// The worker that it was assigned to.
     worker: String,
     /// When it was assigned, by the leader's clock; null if that is not known.
-    #[schema(required, format = DateTime)]
-    assigned_at: Option<String>,
+    #[schema(required)]
+    assigned_at: Option<InstantText>,
     /// When it was closed, by the clock of its worker or of the leader.
-    #[schema(format = DateTime)]
-    ended_at: String,
-    /// `succeeded`, `failed`, `lost`, `released`, `cancelled`, `invalid`, `snoozed`, `lease_expired` or `expired`.
-    #[schema(example = "failed")]
-    outcome: &'static str,
+    ended_at: InstantText,
+    /// How it ended.
+    outcome: AttemptOutcomeWord,
     /// The first 256 bytes of the error that the handler reported.
     #[schema(required)]
     error: Option<String>,
@@ -34,9 +34,9 @@ impl From<&PastAttemptView> for PastAttemptDocument {
             generation: past.generation,
             attempt: past.attempt,
             worker: past.worker.to_string(),
-            assigned_at: past.assigned_at.map(rfc3339),
-            ended_at: rfc3339(past.ended_at),
-            outcome: past.outcome.as_str(),
+            assigned_at: past.assigned_at.map(Text),
+            ended_at: Text(past.ended_at),
+            outcome: Word(past.outcome),
             error: past.error.clone(),
         }
     }

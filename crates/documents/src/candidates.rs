@@ -5,7 +5,7 @@ use bellwether::election::{Candidate, Candidates};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::name;
+use super::{InstantText, Text, name};
 
 /// The candidates for the leadership.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -28,8 +28,7 @@ struct CandidateDocument {
     #[schema(example = "0x100000000000001")]
     session: String,
     /// When it registered, by ZooKeeper's clock.
-    #[schema(format = DateTime)]
-    since: String,
+    since: InstantText,
     /// Whether it is the leader.
     leads: bool,
 }
@@ -39,7 +38,7 @@ impl From<&Candidate> for CandidateDocument {
         Self {
             node: name(candidate.node.as_ref()),
             session: format!("{:#x}", candidate.session),
-            since: rfc3339(candidate.since),
+            since: Text(candidate.since),
             leads: candidate.leads,
         }
     }
@@ -60,7 +59,7 @@ impl CandidatesDocument {
         let row = |candidate: &CandidateDocument| {
             let node = candidate.node.clone().unwrap_or_else(|| "(unreadable)".to_owned());
             let state = if candidate.leads { "leading" } else { "waiting" };
-            [node, state.to_owned(), candidate.since.clone(), candidate.session.clone()]
+            [node, state.to_owned(), rfc3339(candidate.since.0), candidate.session.clone()]
         };
         self.candidates.iter().map(row).collect()
     }

@@ -4,25 +4,25 @@ use bellwether::client::{Changed, rfc3339};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::{ChangeKindWord, InstantText, Text, Word};
+
 /// Who changed something last.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = Changed)]
 pub struct ChangedDocument {
-    /// `added`, `cancelled`, `reopened`, `released`, `replaced`, `paused`, `resumed`, `abandoned` or `set`.
-    #[schema(example = "cancelled")]
-    what: &'static str,
+    /// What the author did.
+    what: ChangeKindWord,
     /// The author, as its client named it: the caller of the gateway, the user and host of a command, or a program. It is a note
     /// and no proof.
     #[schema(example = "ada@host")]
     by: String,
     /// When, by that client's clock.
-    #[schema(format = DateTime)]
-    at: String,
+    at: InstantText,
 }
 
 impl From<&Changed> for ChangedDocument {
     fn from(changed: &Changed) -> Self {
-        Self { what: changed.what, by: changed.by.clone(), at: rfc3339(changed.at) }
+        Self { what: Word(changed.what), by: changed.by.clone(), at: Text(changed.at) }
     }
 }
 

@@ -1,10 +1,10 @@
 //! A group.
 
-use bellwether::client::{GroupSummary, GroupView, rfc3339};
+use bellwether::client::{GroupSummary, GroupView};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{ChangedDocument, GroupStageWord, Word, name};
+use super::{ChangedDocument, GroupStageWord, InstantText, Text, Word, name};
 
 /// A group.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -55,11 +55,10 @@ pub struct GroupDocument {
     #[schema(required)]
     finish: Option<String>,
     /// When the group was created.
-    #[schema(format = DateTime)]
-    created_at: String,
+    created_at: InstantText,
     /// When the group was done.
-    #[schema(required, format = DateTime)]
-    done_at: Option<String>,
+    #[schema(required)]
+    done_at: Option<InstantText>,
 }
 
 impl From<&GroupView> for GroupDocument {
@@ -83,8 +82,8 @@ impl From<&GroupView> for GroupDocument {
             further: group.further.iter().map(|further| further.id.to_string()).collect(),
             join: name(group.join.as_ref()),
             finish: name(group.finish.as_ref()),
-            created_at: rfc3339(group.created_at),
-            done_at: group.done_at.map(rfc3339),
+            created_at: Text(group.created_at),
+            done_at: group.done_at.map(Text),
         }
     }
 }
@@ -98,8 +97,9 @@ pub struct GroupSummaryDocument {
     /// Kind of the members.
     #[schema(required)]
     kind: Option<String>,
-    /// `open`, `joining`, `finishing`, `done`, or `unreadable`.
-    stage: String,
+    /// Stage of the group.
+    #[schema(required)]
+    stage: Option<GroupStageWord>,
     /// Number of members, once it is set.
     #[schema(required)]
     total: Option<u32>,
@@ -107,11 +107,11 @@ pub struct GroupSummaryDocument {
     #[schema(required)]
     parent: Option<String>,
     /// When the group was created.
-    #[schema(required, format = DateTime)]
-    created_at: Option<String>,
+    #[schema(required)]
+    created_at: Option<InstantText>,
     /// When the group was done.
-    #[schema(required, format = DateTime)]
-    done_at: Option<String>,
+    #[schema(required)]
+    done_at: Option<InstantText>,
 }
 
 impl From<&GroupSummary> for GroupSummaryDocument {
@@ -120,11 +120,11 @@ impl From<&GroupSummary> for GroupSummaryDocument {
         Self {
             id: summary.id.to_string(),
             kind: group.map(|group| group.kind.to_string()),
-            stage: group.map_or("unreadable", |group| group.stage.as_str()).to_owned(),
+            stage: group.map(|group| Word(group.stage)),
             total: group.and_then(|group| group.total),
             parent: name(group.and_then(|group| group.parent.as_ref())),
-            created_at: group.map(|group| rfc3339(group.created_at)),
-            done_at: group.and_then(|group| group.done_at).map(rfc3339),
+            created_at: group.map(|group| Text(group.created_at)),
+            done_at: group.and_then(|group| group.done_at).map(Text),
         }
     }
 }

@@ -1,14 +1,15 @@
 //! A job.
 
 use bellwether::JobView;
-use bellwether::client::{WaitReason, rfc3339};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::attempt::PastAttemptDocument;
 use super::embedded::embedded;
-use super::{ChangedDocument, DurationText, Options, StateWord, Text, Word, name};
+use super::{
+    ChangedDocument, DurationText, InstantText, Options, StateWord, Text, WaitReasonWord, Word, name,
+};
 
 /// A job.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -48,9 +49,9 @@ pub struct JobDocument {
     /// While the job runs: the lease of its attempt.
     #[schema(required)]
     lease: Option<DurationText>,
-    /// Why the job does not run now, as a word.
-    #[schema(required, example = "busy")]
-    waiting: Option<String>,
+    /// Why the job does not run now.
+    #[schema(required)]
+    waiting: Option<WaitReasonWord>,
     /// Why the job does not run now, as a sentence.
     #[schema(required)]
     waiting_for: Option<String>,
@@ -70,8 +71,8 @@ pub struct JobDocument {
     /// succeeded.
     attempts: Vec<PastAttemptDocument>,
     /// While the job runs: when its attempt was assigned, by the leader's clock.
-    #[schema(required, format = DateTime)]
-    assigned_at: Option<String>,
+    #[schema(required)]
+    assigned_at: Option<InstantText>,
     /// Failed attempts of this generation.
     failures: u32,
     /// Lost attempts of this generation.
@@ -80,17 +81,17 @@ pub struct JobDocument {
     #[schema(required)]
     options: Option<Options>,
     /// No attempt starts after this instant.
-    #[schema(required, format = DateTime)]
-    expires_at: Option<String>,
-    /// When it was submitted, in RFC 3339, by the submitter's clock.
-    #[schema(required, format = DateTime)]
-    submitted_at: Option<String>,
+    #[schema(required)]
+    expires_at: Option<InstantText>,
+    /// When it was submitted, by the submitter's clock.
+    #[schema(required)]
+    submitted_at: Option<InstantText>,
     /// While the job is delayed: when it may start, or when its backoff ends.
-    #[schema(required, format = DateTime)]
-    not_before: Option<String>,
+    #[schema(required)]
+    not_before: Option<InstantText>,
     /// When the job ended.
-    #[schema(required, format = DateTime)]
-    finished_at: Option<String>,
+    #[schema(required)]
+    finished_at: Option<InstantText>,
     /// Who cancelled the job, opened it again or released it last; null if only the cluster did.
     #[schema(required)]
     changed: Option<ChangedDocument>,
@@ -120,7 +121,7 @@ impl From<&JobView> for JobDocument {
             message: message.map(ToOwned::to_owned),
             checkpoint_bytes: checkpoint,
             lease: job.lease.map(Text),
-            waiting: job.waiting.map(|reason: WaitReason| reason.as_str().to_owned()),
+            waiting: job.waiting.map(Word),
             waiting_for: job.waiting_for(),
             group: name(job.group.as_ref()),
             sub_jobs: job.sub_jobs.iter().map(ToString::to_string).collect(),
@@ -128,14 +129,14 @@ impl From<&JobView> for JobDocument {
             cancel_requested: job.cancel_requested,
             generation: job.generation,
             attempts: job.attempts.iter().map(Into::into).collect(),
-            assigned_at: job.assigned_at.map(rfc3339),
+            assigned_at: job.assigned_at.map(Text),
             failures: job.failures,
             losses: job.losses,
             options: job.options.clone().map(Options),
-            expires_at: job.expires_at.map(rfc3339),
-            submitted_at: job.submitted_at.map(rfc3339),
-            not_before: job.not_before.map(rfc3339),
-            finished_at: job.finished_at.map(rfc3339),
+            expires_at: job.expires_at.map(Text),
+            submitted_at: job.submitted_at.map(Text),
+            not_before: job.not_before.map(Text),
+            finished_at: job.finished_at.map(Text),
             changed: job.changed.as_ref().map(Into::into),
             trace_id: job.trace.map(|trace| trace.trace_id()),
             payload: job.payload.as_ref().map(embedded),

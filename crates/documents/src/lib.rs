@@ -6,6 +6,8 @@
 #![forbid(unsafe_code)]
 
 mod attempt;
+#[cfg(test)]
+mod bounds;
 mod candidates;
 mod changed;
 mod clock;
@@ -18,10 +20,14 @@ mod invalid;
 mod job;
 mod job_options;
 mod json_fields;
+mod kind;
 mod lane;
+mod leader;
+mod limit;
 mod member;
 mod new_group;
 mod new_job;
+mod new_pause;
 mod new_schedule;
 mod outcome;
 mod payload;
@@ -35,13 +41,15 @@ mod schedule;
 mod schedule_change;
 mod submitted;
 mod text;
+mod ticks;
 mod word;
+mod worker;
 mod worker_change;
 
 pub use candidates::CandidatesDocument;
 pub use changed::{ChangedDocument, sentence};
 pub use clock::WrongClockDocument;
-pub use cluster::{KindDocument, LeaderDocument, WorkerDocument, WorkerSettingsDocument};
+pub use cluster::ClusterDocument;
 pub use event::EventDocument;
 pub use explanation::ExplanationDocument;
 pub use group::{GroupDocument, GroupSummaryDocument};
@@ -49,25 +57,36 @@ pub use invalid::Invalid;
 pub use job::JobDocument;
 pub use job_options::Options;
 pub use json_fields::json_fields;
+pub use kind::KindDocument;
 pub use lane::LaneDocument;
+pub use leader::LeaderDocument;
+pub use limit::{Limit, PageLimit, TickLimit};
 pub use member::MemberDocument;
 pub use new_group::NewGroup;
-pub use new_job::{NewJob, ScheduledJob};
+pub use new_job::{NewJob, ScheduledJob, json_job};
+pub use new_pause::NewPause;
 pub use new_schedule::NewSchedule;
-pub use outcome::{ChangedWorkerDocument, KindOutcomeDocument, WorkerOutcomeDocument};
+pub use outcome::{
+    ChangedWorkerDocument, JobOutcomeDocument, JobOutcomeWord, KindOutcomeDocument, KindOutcomeWord,
+    WorkerOutcome, WorkerOutcomeDocument, WorkerOutcomeWord,
+};
 pub use payload::PayloadDocument;
 pub use placement::{PlacementChange, PlacementDocument};
 pub use previewed_rule::{PreviewedRule, TickQuery};
 pub use purge::{NewPurge, PurgedDocument, PurgedJobs};
-pub use query::{DEFAULT_LIMIT, GroupQuery, JobQuery, MemberQuery, PageQuery};
+pub use query::{GroupQuery, JobQuery, MemberQuery, PageQuery};
 pub use retention::{RetentionChange, RetentionDocument};
-pub use schedule::ScheduleDocument;
+pub use schedule::{AddedScheduleDocument, ScheduleDocument};
 pub use schedule_change::ChangedSchedule;
 pub use submitted::SubmittedDocument;
-pub use text::{DurationText, InstantText, Text};
+pub use text::{DurationText, GroupIdText, InstantText, JobIdText, KindText, LaneText, Text};
+pub use ticks::{NextTicksDocument, ScheduleTicksDocument};
 pub use word::{
-    Described, EndedWord, GroupStageWord, IfExistsWord, MisfireWord, OverlapWord, StateWord, Word, Words,
+    AcceptedWord, AddedWord, AttemptOutcomeWord, ChangeKindWord, Described, EndedWord, GroupStageWord,
+    IfExistsWord, MisfireWord, OverlapWord, ScheduleStateWord, SkipReasonWord, StateWord, WaitReasonWord,
+    Word, Words,
 };
+pub use worker::{WorkerDocument, WorkerSettingsDocument};
 pub use worker_change::WorkerChange;
 
 /// The names of a list.

@@ -5,15 +5,17 @@ use clap::Args;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
+use super::text::KindText;
+
 /// A group to create.
 #[derive(Debug, Clone, Args, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewGroup {
     /// Kind of the members.
-    #[schema(example = "record-set", pattern = "^[A-Za-z0-9._-]{1,128}$")]
+    #[schema(value_type = KindText, example = "record-set")]
     kind: String,
     /// Name of the group.
-    #[schema(example = "2026-11-21", pattern = "^[A-Za-z0-9._-]{1,128}$")]
+    #[schema(value_type = KindText, example = "2026-11-21")]
     name: String,
     /// Number of members, at most 1,000,000. It may be set later by creating the group again, and cannot be changed.
     #[arg(long, value_name = "N")]

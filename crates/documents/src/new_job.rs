@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::invalid::{Invalid, not_both};
 use super::job_options::Options;
-use super::text::{DurationText, InstantText, Text};
+use super::text::{DurationText, InstantText, KindText, Text};
 use super::word::IfExistsWord;
 
 /// Defines a struct with the fields that every job has and its own fields.
@@ -18,7 +18,7 @@ macro_rules! with_job {
         $(#[$attribute])*
         pub struct $name<P: Default> {
             /// Kind of the job; it selects the handler.
-            #[schema(example = "sum", pattern = "^[A-Za-z0-9._-]{1,128}$")]
+            #[schema(value_type = $crate::text::KindText)]
             pub kind: String,
             /// Payload for the handler, at most 64 KiB: JSON, kept byte for byte. With a `content_type` other than JSON it is
             /// a string with the text.
@@ -37,6 +37,18 @@ macro_rules! with_job {
             $($fields)*
         }
     };
+}
+
+/// Returns a job whose payload is the value of a JSON document: unchanged, or with another content type than JSON the text of a
+/// string.
+pub fn json_job(kind: &str, json: &str, content_type: &str) -> Result<Job, Invalid> {
+    if content_type == "application/json" {
+        return Ok(Job::json(kind, json));
+    }
+    let text = serde_json::from_str::<String>(json).map_err(|_| {
+        Invalid(format!("payload must be a string, because its content_type is {content_type:?}"))
+    })?;
+    Ok(Job::raw(kind, content_type, text.into_bytes()))
 }
 
 /// Returns the job, which `with_payload` makes from its kind, payload and content type.
@@ -65,11 +77,11 @@ with_job! {
         /// Id of the job: letters, digits, `.`, `_` and `-`, at most 128 characters. The same id, kind and payload is the same
         /// job, so submitting a job with an id again is safe. Default: a generated id.
         #[arg(long)]
-        #[schema(example = "sum-1", pattern = "^[A-Za-z0-9._-]{1,128}$")]
+        #[schema(value_type = Option<KindText>, example = "sum-1")]
         pub id: Option<String>,
         /// Name of the job within its kind, instead of an id: the id is KIND:NAME.
         #[arg(long, value_name = "NAME", conflicts_with = "id")]
-        #[schema(example = "2026-11-21", pattern = "^[A-Za-z0-9._-]{1,128}$")]
+        #[schema(value_type = Option<KindText>, example = "2026-11-21")]
         pub named: Option<String>,
         /// What to do if a job with this id exists. Default: same.
         #[arg(long, value_name = "MODE", default_value = "same", hide_default_value = true)]

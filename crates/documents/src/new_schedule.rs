@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::invalid::Invalid;
 use super::rule::{no_rule, with_limits, with_ticks};
-use super::text::{DurationText, Text};
+use super::text::{DurationText, KindText, ScheduleText, Text};
 use super::word::Word;
 
 with_ticks! {
@@ -20,7 +20,7 @@ with_ticks! {
     pub struct NewSchedule<J: Args> {
         /// Name of the schedule.
         #[arg(value_name = "SCHEDULE")]
-        #[schema(example = "nightly", pattern = "^[A-Za-z0-9._-]{1,128}$")]
+        #[schema(value_type = ScheduleText)]
         id: String,
         /// Time after its tick until which a job may start, 1s to 366d. Default: unlimited.
         #[arg(long, value_name = "DURATION")]
@@ -28,7 +28,7 @@ with_ticks! {
         /// Id of the job of every tick. A tick opens the job again once it has ended, and is skipped while it is open or if
         /// it has another kind or payload. Default: each tick has its own job.
         #[arg(long, value_name = "JOB")]
-        #[schema(example = "reindex")]
+        #[schema(value_type = Option<KindText>, example = "reindex")]
         job_id: Option<String>,
         /// Whether to replace a schedule that has this name and another spec. Otherwise that is a conflict.
         #[arg(long)]

@@ -1,11 +1,28 @@
 //! Outcomes of changes.
 
-use bellwether::client::DrainedWorker;
-use bellwether::{Kind, WorkerId};
+use bellwether::client::{Cancelled, DrainedWorker, Retried};
+use bellwether::{JobId, Kind, State, WorkerId};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::WorkerSettingsDocument;
+use super::invalid::Invalid;
+use super::{Word, WorkerSettingsDocument, name};
+
+/// What a change of a kind did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KindOutcome {
+    /// The kind is paused now.
+    Paused,
+    /// The kind was paused.
+    AlreadyPaused,
+    /// The kind is no longer paused.
+    Resumed,
+    /// The kind was not paused.
+    NotPaused,
+}
+
+/// The word of what a change of a kind did.
+pub type KindOutcomeWord = Word<KindOutcome>;
 
 /// The outcome of a change of a kind.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -13,21 +30,39 @@ use super::WorkerSettingsDocument;
 pub struct KindOutcomeDocument {
     /// The kind.
     pub kind: String,
-    /// `paused` or `already_paused`; `resumed` or `not_paused`.
-    pub outcome: &'static str,
+    /// What the change did.
+    pub outcome: KindOutcomeWord,
 }
 
 impl KindOutcomeDocument {
     /// Returns the document of a pause; `changed` says whether this call paused the kind.
     pub fn paused(kind: &Kind, changed: bool) -> Self {
-        Self { kind: kind.to_string(), outcome: if changed { "paused" } else { "already_paused" } }
+        let outcome = if changed { KindOutcome::Paused } else { KindOutcome::AlreadyPaused };
+        Self { kind: kind.to_string(), outcome: Word(outcome) }
     }
 
     /// Returns the document of a resumption; `changed` says whether this call resumed the kind.
     pub fn resumed(kind: &Kind, changed: bool) -> Self {
-        Self { kind: kind.to_string(), outcome: if changed { "resumed" } else { "not_paused" } }
+        let outcome = if changed { KindOutcome::Resumed } else { KindOutcome::NotPaused };
+        Self { kind: kind.to_string(), outcome: Word(outcome) }
     }
 }
+
+/// What a drain of a worker did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkerOutcome {
+    /// The worker drains now.
+    Draining,
+    /// The worker drained already.
+    AlreadyDraining,
+    /// There is no such worker.
+    NotFound,
+    /// The worker has left.
+    Left,
+}
+
+/// The word of what a drain of a worker did.
+pub type WorkerOutcomeWord = Word<WorkerOutcome>;
 
 /// The outcome of a drain of a worker.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -35,8 +70,8 @@ impl KindOutcomeDocument {
 pub struct WorkerOutcomeDocument {
     /// The worker's id.
     pub id: String,
-    /// `draining` or `already_draining`; on the command line also `not_found`, and `left` if it waits.
-    pub outcome: &'static str,
+    /// What the drain did.
+    pub outcome: WorkerOutcomeWord,
     /// The worker's node, on the command line only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
@@ -45,7 +80,12 @@ pub struct WorkerOutcomeDocument {
 impl WorkerOutcomeDocument {
     /// Returns the document of a drain.
     pub fn drained(id: WorkerId, drained: DrainedWorker) -> Self {
-        Self { id: id.to_string(), outcome: drained.as_str(), node: None }
+        let outcome = match drained {
+            DrainedWorker::Marked => WorkerOutcome::Draining,
+            DrainedWorker::Already => WorkerOutcome::AlreadyDraining,
+            DrainedWorker::NotFound => WorkerOutcome::NotFound,
+        };
+        Self { id: id.to_string(), outcome: Word(outcome), node: None }
     }
 }
 
@@ -60,4 +100,69 @@ pub struct ChangedWorkerDocument {
     /// The worker's node, on the command line only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
+}
+
+/// What a cancellation or a retry of a job did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobOutcome {
+    /// The job is cancelled now.
+    Cancelled,
+    /// Its worker was asked to stop it.
+    Requested,
+    /// The job was cancelled before.
+    AlreadyCancelled,
+    /// The job is queued again as a new generation.
+    Reopened,
+    /// The job is released from quarantine.
+    Released,
+    /// The job has not ended and needs no retry.
+    StillOpen,
+}
+
+/// The word of what a cancellation or a retry of a job did.
+pub type JobOutcomeWord = Word<JobOutcome>;
+
+/// The outcome of a cancellation or a retry of a job.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = JobChanged)]
+pub struct JobOutcomeDocument {
+    /// The job's id.
+    pub id: String,
+    /// What the change did.
+    pub outcome: JobOutcomeWord,
+    /// The worker that was asked to stop the job.
+    #[schema(required)]
+    worker: Option<String>,
+    /// The generation that the retry started.
+    #[schema(required)]
+    generation: Option<u32>,
+}
+
+impl JobOutcomeDocument {
+    /// Returns the document of a cancellation, or why the job cannot be cancelled.
+    pub fn cancelled(id: &JobId, cancelled: Cancelled) -> Result<Self, Invalid> {
+        let (outcome, worker) = match cancelled {
+            Cancelled::Cancelled => (JobOutcome::Cancelled, None),
+            Cancelled::Requested(worker) => (JobOutcome::Requested, Some(worker)),
+            Cancelled::AlreadyTerminal(State::Cancelled) => (JobOutcome::AlreadyCancelled, None),
+            Cancelled::AlreadyTerminal(state) => {
+                return Err(Invalid(format!("job {id} is {state} already: it cannot be cancelled")));
+            }
+        };
+        let worker = name(worker.as_ref());
+        Ok(Self { id: id.to_string(), outcome: Word(outcome), worker, generation: None })
+    }
+
+    /// Returns the document of a retry, or why the job cannot be retried.
+    pub fn retried(id: &JobId, retried: Retried) -> Result<Self, Invalid> {
+        let (outcome, generation) = match retried {
+            Retried::Reopened(generation) => (JobOutcome::Reopened, Some(generation)),
+            Retried::Released => (JobOutcome::Released, None),
+            Retried::StillOpen => (JobOutcome::StillOpen, None),
+            Retried::Succeeded => {
+                return Err(Invalid(format!("job {id} succeeded: it keeps its result and is not run again")));
+            }
+        };
+        Ok(Self { id: id.to_string(), outcome: Word(outcome), worker: None, generation })
+    }
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::ChangedDocument;
+use super::text::StrategyText;
 
 /// How the leader chooses one of the workers that can take a job.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -46,6 +47,6 @@ impl PlacementDocument {
 #[serde(deny_unknown_fields)]
 pub struct PlacementChange {
     /// Name of a built-in strategy, or of a custom strategy of the candidates.
-    #[schema(example = "rendezvous", pattern = "^[A-Za-z0-9._-]{1,128}$")]
+    #[schema(value_type = StrategyText)]
     pub strategy: String,
 }

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
+use bellwether::JobId;
 use bellwether::client::{Purge, Purged};
-use bellwether::{JobId, Kind};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::invalid::Invalid;
-use super::text::{DurationText, Text};
+use super::text::{DurationText, JobIdText, KindText, Text};
 use super::word::EndedWord;
 
 /// Which records of ended jobs to remove: of given jobs, or of all jobs with a state, kind and age.
@@ -18,16 +18,15 @@ use super::word::EndedWord;
 pub struct NewPurge {
     /// Only these jobs, in any final state. Without them, the jobs are selected by state, kind and age.
     #[arg(value_name = "JOB", conflicts_with_all = ["state", "kind", "older_than"])]
-    #[schema(value_type = Option<Vec<String>>, min_items = 1, max_items = 1000)]
-    jobs: Option<Vec<JobId>>,
+    #[schema(min_items = 1, max_items = 1000)]
+    jobs: Option<Vec<JobIdText>>,
     /// Final state of the jobs. Default: dead.
     #[arg(long)]
     #[schema(default = "dead")]
     state: Option<EndedWord>,
     /// Only jobs of this kind.
     #[arg(long)]
-    #[schema(value_type = Option<String>, example = "sum", pattern = "^[A-Za-z0-9._-]{1,128}$")]
-    kind: Option<Kind>,
+    kind: Option<KindText>,
     /// Only jobs that ended at least this long ago. Default: 0s.
     #[arg(long, value_name = "DURATION")]
     #[schema(default = "0s")]
@@ -52,12 +51,13 @@ impl NewPurge {
     pub fn jobs(self) -> Result<PurgedJobs, Invalid> {
         match self.jobs {
             None => {
-                let purge = Purge::of(self.state.unwrap_or_default().0).kind(self.kind);
+                let purge =
+                    Purge::of(self.state.unwrap_or_default().0).kind(self.kind.map(|Text(kind)| kind));
                 let age = self.older_than.map_or(Duration::ZERO, |Text(age)| age);
                 Ok(PurgedJobs::Selected(purge.older_than(age)))
             }
             Some(jobs) if self.state.is_none() && self.kind.is_none() && self.older_than.is_none() => {
-                Ok(PurgedJobs::Given(jobs))
+                Ok(PurgedJobs::Given(jobs.into_iter().map(|Text(job)| job).collect()))
             }
             Some(_) => Err(Invalid("give either jobs, or state, kind and older_than".to_owned())),
         }

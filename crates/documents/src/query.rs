@@ -3,26 +3,24 @@
 //! The command line reads as many pages as it needs, so it has no option for the start of a page.
 
 use bellwether::client::{Filter, GroupStage};
-use bellwether::{GroupId, Kind, Lane};
 use clap::Args;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::text::{InstantText, Text};
+use super::limit::PageLimit;
+use super::text::{GroupIdText, InstantText, KindText, LaneText, Text};
 use super::word::{GroupStageWord, StateWord, Word};
-
-/// Items of a list without a limit.
-pub const DEFAULT_LIMIT: usize = 100;
 
 /// Page of a list.
 #[derive(Debug, Clone, Args, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct PageQuery {
-    /// Maximum number of items. Default: 100.
-    #[arg(long, value_name = "N")]
-    #[param(minimum = 1, maximum = 1000)]
-    pub limit: Option<usize>,
+    /// Maximum number of items.
+    #[arg(long, value_name = "N", default_value_t)]
+    #[serde(default)]
+    #[param(inline)]
+    pub limit: PageLimit,
     /// The `next` of the previous page, unchanged.
     #[arg(skip)]
     pub after: Option<String>,
@@ -39,16 +37,16 @@ pub struct JobQuery {
     state: Option<StateWord>,
     /// Only jobs of this kind.
     #[arg(long)]
-    #[param(value_type = Option<String>, pattern = "^[A-Za-z0-9._-]{1,128}$")]
-    kind: Option<Kind>,
+    #[param(inline)]
+    kind: Option<KindText>,
     /// Only jobs of this lane.
     #[arg(long)]
-    #[param(value_type = Option<String>)]
-    lane: Option<Lane>,
+    #[param(inline)]
+    lane: Option<LaneText>,
     /// Only jobs of this group: its members, its join and its finished job.
     #[arg(long)]
-    #[param(value_type = Option<String>)]
-    group: Option<GroupId>,
+    #[param(inline)]
+    group: Option<GroupIdText>,
     /// Only jobs that were submitted at or after this instant.
     #[arg(long, value_name = "INSTANT")]
     submitted_after: Option<InstantText>,
@@ -61,15 +59,16 @@ pub struct JobQuery {
     /// Only jobs that ended before this instant.
     #[arg(long, value_name = "INSTANT")]
     finished_before: Option<InstantText>,
-    /// Maximum number of jobs. Default: 100.
-    #[arg(long, value_name = "N")]
-    #[param(minimum = 1, maximum = 1000)]
-    pub limit: Option<usize>,
+    /// Maximum number of jobs.
+    #[arg(long, value_name = "N", default_value_t)]
+    #[serde(default)]
+    #[param(inline)]
+    pub limit: PageLimit,
     /// The `next` of the previous page, unchanged, with the same filter.
     #[arg(skip)]
     pub after: Option<String>,
-    /// Whether the jobs have their payloads and results; default false: then both are null. A single job always has them.
-    #[arg(skip)]
+    /// Whether the JSON has the payloads and results of the jobs. Otherwise both are null; a single job always has them.
+    #[arg(long)]
     #[serde(default)]
     pub payloads: bool,
 }
@@ -80,9 +79,9 @@ impl JobQuery {
         let instant = |given: Option<InstantText>| given.map(|Text(at)| at);
         Filter::default()
             .state(self.state.map(|Word(state)| state))
-            .kind(self.kind.clone())
-            .lane(self.lane.clone())
-            .group(self.group.clone())
+            .kind(self.kind.clone().map(|Text(kind)| kind))
+            .lane(self.lane.clone().map(|Text(lane)| lane))
+            .group(self.group.clone().map(|Text(group)| group))
             .submitted_after(instant(self.submitted_after))
             .submitted_before(instant(self.submitted_before))
             .finished_after(instant(self.finished_after))
@@ -99,10 +98,11 @@ pub struct GroupQuery {
     #[arg(long)]
     #[param(inline)]
     stage: Option<GroupStageWord>,
-    /// Maximum number of groups. Default: 100.
-    #[arg(long, value_name = "N")]
-    #[param(minimum = 1, maximum = 1000)]
-    pub limit: Option<usize>,
+    /// Maximum number of groups.
+    #[arg(long, value_name = "N", default_value_t)]
+    #[serde(default)]
+    #[param(inline)]
+    pub limit: PageLimit,
     /// The `next` of the previous page, unchanged, with the same filter.
     #[arg(skip)]
     pub after: Option<String>,
@@ -124,12 +124,13 @@ pub struct MemberQuery {
     #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "N")]
     #[serde(default)]
     pub from: u32,
-    /// Maximum number of members. Default: 100.
-    #[arg(long, value_name = "N")]
-    #[param(minimum = 1, maximum = 1000)]
-    pub limit: Option<usize>,
-    /// Whether the jobs have their payloads and results; default false: then both are null. A single job always has them.
-    #[arg(skip)]
+    /// Maximum number of members.
+    #[arg(long, value_name = "N", default_value_t)]
+    #[serde(default)]
+    #[param(inline)]
+    pub limit: PageLimit,
+    /// Whether the JSON has the payloads and results of the jobs. Otherwise both are null; a single job always has them.
+    #[arg(long)]
     #[serde(default)]
     pub payloads: bool,
 }

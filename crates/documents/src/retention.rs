@@ -53,7 +53,8 @@ pub struct RetentionChange {
     #[arg(long, value_name = "DURATION")]
     dead: Option<DurationText>,
     /// Maximum number of records of ended jobs; above it the oldest are removed first.
-    #[arg(long)]
+    #[arg(long, value_name = "N")]
+    #[schema(maximum = 20_480_000)]
     records: Option<u32>,
 }
 

@@ -1,14 +1,18 @@
 //! A schedule.
 
-use bellwether::client::ScheduleView;
-use bellwether::schedule::{Misfire, When, instant};
+use bellwether::ScheduleId;
+use bellwether::client::{Added, ScheduleView};
+use bellwether::schedule::{Misfire, Skipped, When};
 use serde::Serialize;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::embedded::embedded;
-use super::{ChangedDocument, DurationText, MisfireWord, Options, OverlapWord, Text, Word};
+use super::text::{CronText, ZoneText};
+use super::{
+    AddedWord, ChangedDocument, DurationText, InstantText, MisfireWord, Options, OverlapWord,
+    ScheduleStateWord, SkipReasonWord, Text, Word,
+};
 
 /// A schedule. All fields except `id` and `error` are null if its record cannot be read.
 #[derive(Debug, Clone, Default, Serialize, ToSchema)]
@@ -16,12 +20,24 @@ use super::{ChangedDocument, DurationText, MisfireWord, Options, OverlapWord, Te
 pub struct ScheduleDocument {
     /// Name of the schedule.
     id: String,
-    /// `ticking`, `paused`, or `ended` after the last tick.
+    /// State of the schedule.
     #[schema(required)]
-    state: Option<String>,
-    /// `{cron, zone}`, `{every, anchor}` or `{at}`.
+    state: Option<ScheduleStateWord>,
+    /// The cron expression by which it ticks.
     #[schema(required)]
-    when: Option<Value>,
+    cron: Option<CronText>,
+    /// The zone of the cron expression.
+    #[schema(required)]
+    zone: Option<ZoneText>,
+    /// The interval at which it ticks.
+    #[schema(required)]
+    every: Option<DurationText>,
+    /// The start of the interval.
+    #[schema(required)]
+    anchor: Option<InstantText>,
+    /// The only instant at which it ticks.
+    #[schema(required)]
+    at: Option<InstantText>,
     /// What happens to ticks that were missed because there was no leader.
     #[schema(required)]
     misfire: Option<MisfireWord>,
@@ -60,10 +76,10 @@ pub struct ScheduleDocument {
     paused: Option<bool>,
     /// The next tick.
     #[schema(required)]
-    next: Option<String>,
+    next: Option<InstantText>,
     /// The instant up to which all ticks are decided.
     #[schema(required)]
-    cursor: Option<String>,
+    cursor: Option<InstantText>,
     /// Number of ticks that got a job.
     #[schema(required)]
     ticked: Option<u64>,
@@ -72,16 +88,16 @@ pub struct ScheduleDocument {
     skipped: Option<u64>,
     /// The last tick that got a job.
     #[schema(required)]
-    last_tick: Option<String>,
+    last_tick: Option<InstantText>,
     /// The job of that tick.
     #[schema(required)]
     last_job: Option<String>,
-    /// The last skipped ticks: `{reason, from, through, count}`.
+    /// The last skipped ticks.
     #[schema(required)]
-    last_skipped: Option<Value>,
+    last_skipped: Option<SkippedDocument>,
     /// When the schedule was added.
     #[schema(required)]
-    created_at: Option<String>,
+    created_at: Option<InstantText>,
     /// Who added, changed, paused or resumed the schedule last; null if only the cluster did.
     #[schema(required)]
     changed: Option<ChangedDocument>,
@@ -101,10 +117,20 @@ impl From<&ScheduleView> for ScheduleDocument {
             Misfire::CatchUp { at_most, within } => (Some(at_most), Some(Text(within))),
             Misfire::Skip | Misfire::Once => (None, None),
         };
+        let rule = match &record.when {
+            When::Cron { expression, zone } => Self {
+                cron: Some(Text(expression.clone())),
+                zone: Some(Text(zone.clone())),
+                ..Self::default()
+            },
+            When::Every { interval, anchor } => {
+                Self { every: Some(Text(*interval)), anchor: Some(Text(*anchor)), ..Self::default() }
+            }
+            When::Once(at) => Self { at: Some(Text(*at)), ..Self::default() },
+        };
         Self {
             id,
-            state: Some(view.state().to_owned()),
-            when: Some(when(&record.when)),
+            state: view.state().map(Word),
             misfire: Some(Word(record.misfire)),
             catch_up,
             catch_up_within,
@@ -117,19 +143,16 @@ impl From<&ScheduleView> for ScheduleDocument {
             job_id: record.job_id.as_ref().map(ToString::to_string),
             spec_version: Some(record.spec_version),
             paused: Some(record.paused),
-            next: record.next.map(instant),
-            cursor: Some(instant(record.cursor)),
+            next: record.next.map(Text),
+            cursor: Some(Text(record.cursor)),
             ticked: Some(record.ticked),
             skipped: Some(record.skipped),
-            last_tick: record.last_tick.map(instant),
+            last_tick: record.last_tick.map(Text),
             last_job: view.last_job().map(|job| job.to_string()),
-            last_skipped: record.last_skipped.map(|skipped| {
-                let (from, through) = (instant(skipped.from), instant(skipped.through));
-                json!({ "reason": skipped.reason.as_str(), "from": from, "through": through, "count": skipped.count })
-            }),
-            created_at: Some(instant(record.created_at)),
+            last_skipped: record.last_skipped.as_ref().map(Into::into),
+            created_at: Some(Text(record.created_at)),
             changed: record.changed.as_ref().map(Into::into),
-            error: None,
+            ..rule
         }
     }
 }
@@ -141,12 +164,46 @@ impl ScheduleDocument {
     }
 }
 
-fn when(when: &When) -> Value {
-    match when {
-        When::Cron { expression, zone } => json!({ "cron": expression.as_str(), "zone": zone.as_str() }),
-        When::Every { interval, anchor } => {
-            json!({ "every": Text(*interval), "anchor": instant(*anchor) })
+/// A schedule, and what adding it did.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = AddedSchedule)]
+pub struct AddedScheduleDocument {
+    /// What adding it did.
+    added: AddedWord,
+    /// The schedule as it is now.
+    #[serde(flatten)]
+    schedule: ScheduleDocument,
+}
+
+impl AddedScheduleDocument {
+    /// Returns the document of a schedule; without a view it has only the name.
+    pub fn new(id: &ScheduleId, added: Added, view: Option<&ScheduleView>) -> Self {
+        let unread = || ScheduleDocument { id: id.to_string(), ..ScheduleDocument::default() };
+        Self { added: Word(added), schedule: view.map_or_else(unread, Into::into) }
+    }
+}
+
+/// Consecutive ticks that got no job.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = Skipped)]
+struct SkippedDocument {
+    /// Why they got no job.
+    reason: SkipReasonWord,
+    /// The first of them.
+    from: InstantText,
+    /// The last of them.
+    through: InstantText,
+    /// Their number. For a cron expression, 100 means that many or more.
+    count: u32,
+}
+
+impl From<&Skipped> for SkippedDocument {
+    fn from(skipped: &Skipped) -> Self {
+        Self {
+            reason: Word(skipped.reason),
+            from: Text(skipped.from),
+            through: Text(skipped.through),
+            count: skipped.count,
         }
-        When::Once(at) => json!({ "at": instant(*at) }),
     }
 }

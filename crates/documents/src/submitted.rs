@@ -4,6 +4,8 @@ use bellwether::client::JobHandle;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::{AcceptedWord, Word};
+
 /// An accepted submission.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = Submitted)]
@@ -12,9 +14,8 @@ pub struct SubmittedDocument {
     pub id: String,
     /// Whether a job with this id already existed, so that none was created.
     pub duplicate: bool,
-    /// How the submission was accepted: `new`, `same` (the job already existed), `other` (another job has the id, and
-    /// `if_exists` is `ignore`), `again` (the job had ended and is open again).
-    pub accepted: &'static str,
+    /// How the submission was accepted.
+    pub accepted: AcceptedWord,
     /// The generation that was accepted, for a wait. 1 if the job already existed: its generation was not read.
     pub generation: u32,
 }
@@ -24,7 +25,7 @@ impl<K> From<&JobHandle<K>> for SubmittedDocument {
         Self {
             id: job.id().to_string(),
             duplicate: job.is_duplicate(),
-            accepted: job.accepted().as_str(),
+            accepted: Word(job.accepted()),
             generation: job.generation(),
         }
     }

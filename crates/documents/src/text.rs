@@ -1,4 +1,4 @@
-//! Values with one form as text, in JSON and on the command line: durations, instants, cron expressions and zones.
+//! Values with one form as text, in JSON and on the command line: durations, instants, cron expressions, zones and names.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,7 +6,10 @@ use std::marker::PhantomData;
 use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
+use bellwether::client::rfc3339;
+use bellwether::placement::StrategyName;
 use bellwether::schedule::{CronExpression, Zone};
+use bellwether::{GroupId, JobId, Kind, Lane, ScheduleId, Tag};
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde::ser::{Serialize, Serializer};
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
@@ -39,6 +42,20 @@ pub type InstantText = Text<SystemTime>;
 pub(crate) type CronText = Text<CronExpression>;
 /// A zone, such as `Europe/Berlin`.
 pub(crate) type ZoneText = Text<Zone>;
+/// The id of a group.
+pub type GroupIdText = Text<GroupId>;
+/// The id of a job, chosen or composed.
+pub type JobIdText = Text<JobId>;
+/// The name of a kind. Every name that a user chooses has its form, except that of a schedule.
+pub type KindText = Text<Kind>;
+/// The name of a lane.
+pub type LaneText = Text<Lane>;
+/// The name of a schedule.
+pub(crate) type ScheduleText = Text<ScheduleId>;
+/// The name of a placement strategy.
+pub(crate) type StrategyText = Text<StrategyName>;
+/// A tag of workers.
+pub(crate) type TagText = Text<Tag>;
 
 impl Textual for Duration {
     const NAME: &'static str = "Duration";
@@ -105,6 +122,33 @@ impl Textual for Zone {
     }
 }
 
+macro_rules! names {
+    ($($type:ident, $name:literal, $text:literal, $examples:expr;)*) => {$(
+        impl Textual for $type {
+            const NAME: &'static str = $name;
+            const EXPECTED: &'static str = "a name as text";
+
+            fn parse(text: &str) -> Result<Self, String> {
+                Self::new(text).map_err(|error| error.to_string())
+            }
+
+            fn describe(schema: ObjectBuilder) -> ObjectBuilder {
+                schema.description(Some($text)).pattern(Some(Self::pattern())).examples($examples)
+            }
+        }
+    )*};
+}
+
+names! {
+    JobId, "JobId", "Id of a job, chosen or composed.", ["sum-1", "sum:2026-11-21"];
+    Kind, "KindName", "Name of a kind.", ["sum"];
+    Lane, "LaneName", "Name of a lane.", ["frames"];
+    GroupId, "GroupId", "Id of a group.", ["2026-11-21"];
+    ScheduleId, "ScheduleName", "Name of a schedule.", ["nightly"];
+    StrategyName, "StrategyName", "Name of a placement strategy.", ["rendezvous"];
+    Tag, "Tag", "A tag of workers.", ["gpu"];
+}
+
 impl<T: Textual> FromStr for Text<T> {
     type Err = String;
 
@@ -130,6 +174,30 @@ impl<'de, T: Textual> Deserialize<'de> for Text<T> {
         }
 
         deserializer.deserialize_str(Read(PhantomData))
+    }
+}
+
+impl Serialize for InstantText {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&rfc3339(self.0))
+    }
+}
+
+impl Serialize for CronText {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.0.as_str())
+    }
+}
+
+impl Serialize for ZoneText {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.0.as_str())
+    }
+}
+
+impl fmt::Display for DurationText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        bellwether::DurationText(self.0).fmt(f)
     }
 }
 

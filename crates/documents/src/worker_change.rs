@@ -1,12 +1,11 @@
 //! A change of a worker.
 
-use std::str::FromStr;
-
 use bellwether::client::WorkerSettings;
-use bellwether::{Kind, NameError, Tag};
 use clap::Args;
 use serde::Deserialize;
 use utoipa::ToSchema;
+
+use super::text::{KindText, TagText, Text};
 
 /// A change of a worker. Values that are not given do not change.
 #[derive(Debug, Clone, Args, Deserialize, ToSchema)]
@@ -14,40 +13,32 @@ use utoipa::ToSchema;
 #[serde(deny_unknown_fields)]
 pub struct WorkerChange {
     /// Number of jobs that run at the same time, 0 to 4096; 0 takes no jobs.
-    #[arg(long)]
+    #[arg(long, value_name = "N")]
+    #[schema(maximum = 4096)]
     slots: Option<u32>,
-    /// Tags instead of the present ones. On the command line they are separated by commas, and an empty value removes all.
-    #[arg(long, value_name = "TAG,…")]
-    #[schema(value_type = Option<Vec<String>>)]
+    /// Tags instead of the present ones; an empty list removes all.
+    #[arg(long, value_name = "TAG,…", value_parser = tags)]
+    #[schema(value_type = Option<Vec<TagText>>, max_items = 32)]
     tags: Option<Tags>,
-    /// Kinds of which the worker starts no further jobs. The option can be repeated.
-    #[arg(long = "pause-kind", value_name = "KIND")]
+    /// Kinds of which the worker starts no further jobs.
+    #[arg(long, value_name = "KIND,…", value_delimiter = ',')]
     #[serde(default)]
-    #[schema(value_type = Vec<String>)]
-    pause_kinds: Vec<Kind>,
-    /// Kinds of which the worker starts jobs again. The option can be repeated.
-    #[arg(long = "resume-kind", value_name = "KIND")]
+    pause_kinds: Vec<KindText>,
+    /// Kinds of which the worker starts jobs again.
+    #[arg(long, value_name = "KIND,…", value_delimiter = ',')]
     #[serde(default)]
-    #[schema(value_type = Vec<String>)]
-    resume_kinds: Vec<Kind>,
+    resume_kinds: Vec<KindText>,
     /// Whether to return to the configuration of the node first.
     #[arg(long)]
     #[serde(default)]
     reset: bool,
 }
 
-/// Tags: an array in JSON, separated by commas on the command line.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(transparent)]
-struct Tags(Vec<Tag>);
+// An alias, so that clap does not take it for an argument with several values: an empty value is an empty list.
+type Tags = Vec<TagText>;
 
-impl FromStr for Tags {
-    type Err = NameError;
-
-    fn from_str(text: &str) -> Result<Self, NameError> {
-        let names = text.split(',').filter(|_| !text.is_empty());
-        names.map(Tag::new).collect::<Result<_, _>>().map(Self)
-    }
+fn tags(text: &str) -> Result<Tags, String> {
+    text.split(',').filter(|_| !text.is_empty()).map(str::parse).collect()
 }
 
 impl WorkerChange {
@@ -55,9 +46,10 @@ impl WorkerChange {
     pub fn apply(&self, present: WorkerSettings) -> WorkerSettings {
         let mut settings = if self.reset { WorkerSettings::default() } else { present };
         settings.slots = self.slots.or(settings.slots);
-        settings.tags = self.tags.clone().map(|Tags(tags)| tags).or(settings.tags);
-        settings.paused.retain(|kind| !self.resume_kinds.contains(kind));
-        settings.paused.extend(self.pause_kinds.iter().cloned());
+        settings.tags =
+            self.tags.clone().map(|tags| tags.into_iter().map(|Text(tag)| tag).collect()).or(settings.tags);
+        settings.paused.retain(|kind| !self.resume_kinds.iter().any(|Text(resumed)| resumed == kind));
+        settings.paused.extend(self.pause_kinds.iter().map(|Text(kind)| kind.clone()));
         settings
     }
 }

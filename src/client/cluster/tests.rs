@@ -87,7 +87,7 @@ fn a_queued_job_waits_for_the_end_of_a_pause_and_for_a_leader() {
     let mut cluster = cluster(vec![registered(1, 1, one(&[]))]);
     cluster.led = false;
     assert_eq!(cluster.why_queued(&job(&[], 0)), WaitReason::NoLeader);
-    let pause = Paused { by: Some("me".into()), since: None };
+    let pause = Paused { by: Some("me".into()), note: None, since: None };
     cluster.paused.insert(kind("sum"), pause.clone());
     assert_eq!(cluster.why_queued(&job(&[], 0)), WaitReason::Paused);
     assert_eq!((cluster.paused(&kind("sum")), cluster.paused(&kind("other"))), (Some(&pause), None));
@@ -352,10 +352,4 @@ fn the_candidates_are_listed_in_their_order_with_the_leader() {
     world.tree().put(path::LEADER, *b"single");
     let with_single = list();
     assert_eq!((with_single.list.len(), with_single.list[0].session), (4, 0));
-}
-
-#[test]
-fn each_outcome_of_a_drain_has_a_word() {
-    let outcomes = [DrainedWorker::Marked, DrainedWorker::Already, DrainedWorker::NotFound];
-    assert_eq!(outcomes.map(DrainedWorker::as_str), ["draining", "already_draining", "not_found"]);
 }

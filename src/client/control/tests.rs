@@ -350,18 +350,3 @@ fn a_cancel_of_a_member_that_is_never_extracted_ends_at_its_deadline() {
     assert!(matches!(error, Error::Unavailable(_)), "{error:?}");
     assert_eq!(world.now().since(began), crate::client::in_memory::DEADLINE);
 }
-
-#[test]
-fn each_outcome_has_a_word() {
-    let worker = WorkerId::new(uuid::Uuid::nil());
-    let cancelled = [
-        Cancelled::Cancelled,
-        Cancelled::Requested(worker),
-        Cancelled::AlreadyTerminal(State::Cancelled),
-        Cancelled::AlreadyTerminal(State::Dead),
-    ];
-    let words = ["cancelled", "requested", "already_cancelled", "already_ended"];
-    assert_eq!(cancelled.map(Cancelled::as_str), words);
-    let retried = [Retried::Reopened(2), Retried::Released, Retried::StillOpen, Retried::Succeeded];
-    assert_eq!(retried.map(Retried::as_str), ["reopened", "released", "still_open", "succeeded"]);
-}

@@ -11,6 +11,7 @@ mod change;
 mod encoding;
 mod error;
 mod list;
+mod ticks;
 mod view;
 
 use bellwether_core::budget::MAX_SCHEDULES;
@@ -27,7 +28,8 @@ use futures::future::BoxFuture;
 pub use builder::Schedule;
 pub use change::ScheduleChange;
 pub use error::ScheduleError;
-pub use view::{ScheduleRecordView, ScheduleView};
+pub use ticks::{PastTick, ScheduleTicks};
+pub use view::{ScheduleRecordView, ScheduleState, ScheduleView};
 
 use super::Client;
 use super::error::Error;

@@ -13,6 +13,9 @@ use crate::client::{IfExists, SubmitError, Unavailable};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
+const TICKING: Option<ScheduleState> = Some(ScheduleState::Ticking);
+const PAUSED: Option<ScheduleState> = Some(ScheduleState::Paused);
+
 fn named(name: &str) -> ScheduleId {
     ScheduleId::new(name).unwrap()
 }
@@ -217,12 +220,12 @@ fn a_pause_and_a_resumption_are_written_once() {
     let state = |view: Result<ScheduleView, ScheduleError>| view.unwrap().state();
     let pause = || state(stage.world.run(stage.schedules.pause(&named("a"))));
     let resume = || state(stage.world.run(stage.schedules.resume(&named("a"))));
-    assert_eq!((resume(), stage.version()), ("ticking", 0), "it was not paused");
+    assert_eq!((resume(), stage.version()), (TICKING, 0), "it was not paused");
     stage.world.once(Request::is_write, [Answer::LoseReply]);
-    assert_eq!((pause(), stage.version()), ("paused", 1));
+    assert_eq!((pause(), stage.version()), (PAUSED, 1));
     assert_eq!(stage.record().changed.unwrap().what, ChangeKind::Paused);
-    assert_eq!((pause(), stage.version()), ("paused", 1));
-    assert_eq!((resume(), stage.version()), ("ticking", 2));
+    assert_eq!((pause(), stage.version()), (PAUSED, 1));
+    assert_eq!((resume(), stage.version()), (TICKING, 2));
     assert_eq!(stage.record().changed.unwrap().what, ChangeKind::Resumed);
     let absent = stage.world.run(stage.schedules.pause(&named("b"))).unwrap_err();
     assert_eq!(absent, ScheduleError::NotFound(named("b")));
@@ -254,7 +257,7 @@ fn schedules_are_listed_by_name_with_those_that_cannot_be_read() {
     stage.world.tree().put("/schedules/not a name", *b"?");
     let views = stage.world.run(stage.schedules.list(None, 1_000)).unwrap().items;
     let states = views.iter().map(|view| (view.id.as_str(), view.state())).collect::<Vec<_>>();
-    assert_eq!(states, [("a", "ticking"), ("b", "unreadable"), ("c", "ticking")]);
+    assert_eq!(states, [("a", TICKING), ("b", None), ("c", TICKING)]);
     assert_eq!((views[1].next(), views[1].last_job()), (None, None));
     assert!(views[0].next().is_some());
 }
@@ -311,13 +314,13 @@ fn a_schedule_after_its_only_tick_is_over_and_names_its_last_job() {
     let at = SystemTime::from(BEGINNING) + HOUR;
     stage.add(&Schedule::once("a", at, job())).unwrap();
     let view = || stage.world.run(stage.schedules.get(&named("a"))).unwrap();
-    assert_eq!((view().state(), view().next(), view().last_job()), ("ticking", Some(at), None));
+    assert_eq!((view().state(), view().next(), view().last_job()), (TICKING, Some(at), None));
     stage.world.tree().update("/schedules/a", |record: ScheduleRecord| ScheduleRecord {
         cursor: BEGINNING + 2 * HOUR,
         last_tick: Some(BEGINNING + HOUR),
         ..record
     });
-    assert_eq!((view().state(), view().next()), ("ended", None));
+    assert_eq!((view().state(), view().next()), (Some(ScheduleState::Ended), None));
     let tick = crate::schedule::tick_id(&named("a"), at);
     assert_eq!(view().last_job(), Some(tick));
     stage.world.tree().update("/schedules/a", |mut record: ScheduleRecord| {

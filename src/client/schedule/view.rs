@@ -118,14 +118,41 @@ impl ScheduleView {
         Some(record.job_id.clone().unwrap_or_else(|| tick_id(&self.id, last)))
     }
 
-    /// Returns its state as a word: `ticking`, `paused`, `ended` after the last tick, or `unreadable`.
+    /// Returns its state; `None` if its record cannot be read.
     #[must_use]
-    pub fn state(&self) -> &'static str {
-        match &self.record {
-            Err(_) => "unreadable",
-            Ok(record) if record.paused => "paused",
-            Ok(record) if record.next.is_none() => "ended",
-            Ok(_) => "ticking",
+    pub fn state(&self) -> Option<ScheduleState> {
+        let record = self.record.as_ref().ok()?;
+        Some(match record.next {
+            _ if record.paused => ScheduleState::Paused,
+            None => ScheduleState::Ended,
+            Some(_) => ScheduleState::Ticking,
+        })
+    }
+}
+
+/// State of a schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ScheduleState {
+    /// Its next tick is known.
+    Ticking,
+    /// It is paused.
+    Paused,
+    /// It has had its last tick.
+    Ended,
+}
+
+impl ScheduleState {
+    /// All states.
+    pub const ALL: [Self; 3] = [Self::Ticking, Self::Paused, Self::Ended];
+
+    /// Returns its name: `ticking`, `paused` or `ended`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ticking => "ticking",
+            Self::Paused => "paused",
+            Self::Ended => "ended",
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use bellwether_core::job::{Attempt, AttemptEnd, AttemptEndKind, PastAttempt};
+use bellwether_core::change::ChangeKind;
+use bellwether_core::job::{Attempt, AttemptEnd, AttemptOutcome, PastAttempt};
 use bellwether_core::time::WallMillis;
 use uuid::Uuid;
 
@@ -47,12 +48,12 @@ fn the_size_of_a_view_is_the_sum_of_its_parts() {
     assert_eq!(with(&|view| view.progress = Some(progress.clone())), escaped(b"half") + 5);
     let groups = [GroupId::new("g1").unwrap(), GroupId::new("group").unwrap()];
     assert_eq!(with(&|view| view.sub_jobs = groups.to_vec()), (2 + 3) + (5 + 3));
-    let by = Changed { what: "cancelled", by: "me\n".into(), at: SystemTime::UNIX_EPOCH };
+    let by = Changed { what: ChangeKind::Cancelled, by: "me\n".into(), at: SystemTime::UNIX_EPOCH };
     assert_eq!(with(&|view| view.changed = Some(by.clone())), escaped(b"me\n"));
 
     let worker = WorkerId::new(Uuid::from_u128(1));
     let end =
-        AttemptEnd { attempt: Attempt { number: 1, worker }, how: AttemptEndKind::Failed, at: WallMillis(2) };
+        AttemptEnd { attempt: Attempt { number: 1, worker }, how: AttemptOutcome::Failed, at: WallMillis(2) };
     let past = |error: Option<&str>| {
         PastAttemptView::of(PastAttempt {
             generation: 1,
@@ -131,7 +132,7 @@ fn states_and_reasons_are_padded_and_named_as_text() {
 
 #[test]
 fn an_outcome_of_an_attempt_is_its_name() {
-    for how in AttemptEndKind::ALL {
+    for how in AttemptOutcome::ALL {
         let worker = WorkerId::new(Uuid::from_u128(1));
         let end = AttemptEnd { attempt: Attempt { number: 1, worker }, how, at: WallMillis(2) };
         let past = PastAttemptView::of(PastAttempt {

@@ -47,6 +47,7 @@ pub(super) const EXHAUSTIVE: [(&[&str], &str); 9] = [
             "bellwether::client::control::Cancelled",
             "bellwether::client::control::Retried",
             "bellwether_actors::worker::pulse::Closed",
+            "bellwether_core::job::attempt::AttemptOutcome",
             "bellwether_core::job::identity::Accepted",
             "bellwether_core::machine::worker::wing::event::Drained",
             "bellwether_core::outcome::Reason",

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bellwether_core::job::{AttemptEndKind, JobState, Policy, Verdict};
+use bellwether_core::job::{AttemptOutcome, JobState, Policy, Verdict};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path;
 use bellwether_core::ready::ReadyEntry;
@@ -42,7 +42,7 @@ async fn a_close_that_never_arrived_is_sent_again() {
     let fault = stage.proxy.drop_request_and_cut(closes("the-job"), Cut::Reset);
     let job = stage.given("the-job", "fail", policy(), worker).await;
     fault.fired().await;
-    assert_eq!(stage.closed(&job).await.last.unwrap().how, AttemptEndKind::Failed);
+    assert_eq!(stage.closed(&job).await.last.unwrap().how, AttemptOutcome::Failed);
     assert_eq!(stage.runs(), 1);
 }
 

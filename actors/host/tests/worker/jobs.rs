@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use bellwether_core::job::{
-    Assignment, Attempt, AttemptEndKind, Ending, JobRecord, JobState, Policy, Verdict,
+    Assignment, Attempt, AttemptOutcome, Ending, JobRecord, JobState, Policy, Verdict,
 };
 use bellwether_core::outcome::Outcome;
 use bellwether_core::ready::ReadyEntry;
@@ -154,7 +154,7 @@ async fn a_drained_worker_hands_back_its_jobs_and_leaves() {
     assert_eq!(stage.worker.drain(Duration::ZERO).await, Drained::Empty);
     for handed_back in [&running, &waiting] {
         let (record, _) = stage.record(handed_back).await;
-        assert_eq!(record.last.as_ref().unwrap().how, AttemptEndKind::Released, "{record:?}");
+        assert_eq!(record.last.as_ref().unwrap().how, AttemptOutcome::Released, "{record:?}");
         assert!(stage.exists(path::ready_entry(&ReadyEntry::of_record(handed_back, &record))).await);
     }
     assert!(stage.info(worker).await.is_none() && !stage.exists(path::inbox(worker)).await);
@@ -171,7 +171,7 @@ async fn a_drain_lets_running_jobs_finish_within_the_grace_period() {
     let since = Instant::now();
     assert_eq!(stage.worker.drain(Duration::from_secs(10)).await, Drained::Empty);
     assert!(since.elapsed() < Duration::from_secs(5), "a drain ends when no job is left");
-    assert_eq!(stage.record(&job).await.0.last.unwrap().how, AttemptEndKind::Failed);
+    assert_eq!(stage.record(&job).await.0.last.unwrap().how, AttemptOutcome::Failed);
 }
 
 #[tokio::test]
@@ -182,7 +182,7 @@ async fn a_drain_with_the_longest_grace_period_ends_when_no_job_is_left() {
     let job = stage.given("a", "until-told", Policy { timeout, ..policy() }, worker).await;
     stage.started(1).await;
     assert_eq!(stage.worker.drain(Duration::MAX).await, Drained::Empty);
-    assert_eq!(stage.record(&job).await.0.last.unwrap().how, AttemptEndKind::Failed);
+    assert_eq!(stage.record(&job).await.0.last.unwrap().how, AttemptOutcome::Failed);
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use bellwether_core::job::AttemptEndKind;
+use bellwether_core::job::AttemptOutcome;
 use bellwether_core::outcome::Outcome;
 use bellwether_host::clock;
 use bellwether_host::session::SessionStatus;
@@ -58,5 +58,5 @@ async fn a_timeout_that_a_restarted_server_shortens_ends_the_trust_and_the_runs_
     eventually("the trust is over", SOON, async || clock::now() > zk.trusted_until()).await;
     let _third = server(data.path(), short, port);
     eventually("the server is back", SOON, async || stage.zk.state() == SessionState::Connected).await;
-    assert_eq!(stage.closed(&laned).await.last.unwrap().how, AttemptEndKind::Released, "the run was stopped");
+    assert_eq!(stage.closed(&laned).await.last.unwrap().how, AttemptOutcome::Released, "the run was stopped");
 }

@@ -2,6 +2,7 @@
 //!
 //! [`JobRecord::close`]: crate::job::JobRecord::close
 
+use std::fmt;
 use std::time::Duration;
 
 use crate::job::{JobRecord, JobState, Payload, Verdict};
@@ -23,14 +24,14 @@ pub struct AttemptEnd {
     /// The attempt.
     pub attempt: Attempt,
     /// How it ended.
-    pub how: AttemptEndKind,
+    pub how: AttemptOutcome,
     /// When, by the closer's wall clock.
     pub at: WallMillis,
 }
 
-/// The stored form of an [`Ending`]. Error texts and results are stored in other fields of the record.
+/// How an attempt ended, without its error or result, which are stored in other fields of the record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum AttemptEndKind {
+pub enum AttemptOutcome {
     /// The handler returned a result.
     Succeeded,
     /// The handler failed, panicked, or ran out of time.
@@ -44,15 +45,15 @@ pub enum AttemptEndKind {
     /// The handler reported that the job can never succeed.
     Invalid,
     /// The handler asked to be called again later (snooze).
-    Deferred,
+    Snoozed,
     /// Its lease expired without a renewal.
     LeaseExpired,
     /// The job expired before the attempt started.
-    Overdue,
+    Expired,
 }
 
-impl AttemptEndKind {
-    /// All kinds of ends.
+impl AttemptOutcome {
+    /// All outcomes.
     pub const ALL: [Self; 9] = [
         Self::Succeeded,
         Self::Failed,
@@ -60,12 +61,12 @@ impl AttemptEndKind {
         Self::Released,
         Self::Cancelled,
         Self::Invalid,
-        Self::Deferred,
+        Self::Snoozed,
         Self::LeaseExpired,
-        Self::Overdue,
+        Self::Expired,
     ];
 
-    /// Returns the name used in logs and metric labels.
+    /// Returns the name in documents, logs and metric labels.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -75,10 +76,16 @@ impl AttemptEndKind {
             Self::Released => "released",
             Self::Cancelled => "cancelled",
             Self::Invalid => "invalid",
-            Self::Deferred => "snoozed",
+            Self::Snoozed => "snoozed",
             Self::LeaseExpired => "lease_expired",
-            Self::Overdue => "expired",
+            Self::Expired => "expired",
         }
+    }
+}
+
+impl fmt::Display for AttemptOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 
@@ -86,7 +93,7 @@ impl AttemptEndKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ClosedAttempt {
     /// How the attempt ended.
-    pub how: AttemptEndKind,
+    pub how: AttemptOutcome,
     /// Whether the job is dead.
     pub dead: bool,
 }
@@ -95,7 +102,7 @@ impl ClosedAttempt {
     /// Describes the close that created this record.
     #[must_use]
     pub fn of(record: &JobRecord) -> Self {
-        let how = record.last.map_or(AttemptEndKind::Lost, |last| last.how);
+        let how = record.last.map_or(AttemptOutcome::Lost, |last| last.how);
         let dead = matches!(record.state, JobState::Terminal { verdict: Verdict::Dead, .. });
         Self { how, dead }
     }
@@ -121,9 +128,9 @@ pub enum Ending {
     ///
     /// [`MIN_DEFERRAL`]: crate::budget::MIN_DEFERRAL
     /// [`MAX_WAIT`]: crate::budget::MAX_WAIT
-    Deferred(Duration),
+    Snoozed(Duration),
     /// Its lease expired without a renewal. Counts as a loss.
     LeaseExpired,
     /// The job expired before the attempt started. It is not retried.
-    Overdue,
+    Expired,
 }

@@ -5,7 +5,7 @@
 //! [`JobRecord::last`] and [`JobRecord::assigned_at`] describe it: a job without trouble stores no list.
 
 use crate::budget::{MAX_PAST_ATTEMPTS, MAX_PAST_ERROR_BYTES};
-use crate::job::{Attempt, AttemptEnd, AttemptEndKind, Ending, JobRecord};
+use crate::job::{Attempt, AttemptEnd, AttemptOutcome, Ending, JobRecord};
 use crate::time::WallMillis;
 
 /// A closed attempt, of this generation or of an earlier one.
@@ -25,13 +25,13 @@ impl JobRecord {
     /// The closed attempts that are known, oldest first.
     #[must_use]
     pub fn past(&self) -> Vec<PastAttempt> {
-        let succeeded = self.last.filter(|last| last.how == AttemptEndKind::Succeeded);
+        let succeeded = self.last.filter(|last| last.how == AttemptOutcome::Succeeded);
         let succeeded = succeeded.map(|end| self.past_attempt(end, None));
         self.history.iter().cloned().chain(succeeded).collect()
     }
 
     /// Adds an attempt that was closed, unless it succeeded, and drops the oldest one that is too many.
-    pub(super) fn note(&mut self, attempt: Attempt, how: AttemptEndKind, at: WallMillis, ending: &Ending) {
+    pub(super) fn note(&mut self, attempt: Attempt, how: AttemptOutcome, at: WallMillis, ending: &Ending) {
         let error = match ending {
             Ending::Succeeded(_) => return,
             Ending::Failed(error) | Ending::Invalid(error) => Some(cut(error, MAX_PAST_ERROR_BYTES)),
@@ -39,9 +39,9 @@ impl JobRecord {
             Ending::Lost
             | Ending::Released
             | Ending::Cancelled
-            | Ending::Deferred(_)
+            | Ending::Snoozed(_)
             | Ending::LeaseExpired
-            | Ending::Overdue => None,
+            | Ending::Expired => None,
         };
         if self.history.len() >= MAX_PAST_ATTEMPTS {
             self.history.remove(0);
@@ -87,7 +87,7 @@ mod tests {
         job.carry(&Assignment::new(number, 1, ASSIGNED)).close(attempt, ending, ENDED, 0).0
     }
 
-    fn seen(job: &JobRecord) -> Vec<(u32, u32, AttemptEndKind, Option<String>)> {
+    fn seen(job: &JobRecord) -> Vec<(u32, u32, AttemptOutcome, Option<String>)> {
         let seen = |past: PastAttempt| (past.generation, past.end.attempt.number, past.end.how, past.error);
         job.past().into_iter().map(seen).collect()
     }
@@ -100,10 +100,10 @@ mod tests {
         assert_eq!(
             seen(&job),
             [
-                (1, 1, AttemptEndKind::Failed, Some("no disk".to_owned())),
-                (1, 2, AttemptEndKind::Lost, None),
-                (1, 3, AttemptEndKind::Released, None),
-                (1, 4, AttemptEndKind::Succeeded, None),
+                (1, 1, AttemptOutcome::Failed, Some("no disk".to_owned())),
+                (1, 2, AttemptOutcome::Lost, None),
+                (1, 3, AttemptOutcome::Released, None),
+                (1, 4, AttemptOutcome::Succeeded, None),
             ]
         );
         for (number, past) in (1_u32..).zip(job.past()) {
@@ -135,7 +135,7 @@ mod tests {
         let job = close(job(), Ending::Failed("one".into())).expire(ENDED).reopen();
         let job = close(job, Ending::Invalid("two".into()));
         let (one, two) = (Some("one".to_owned()), Some("two".to_owned()));
-        let expected = [(1, 1, AttemptEndKind::Failed, one), (2, 1, AttemptEndKind::Invalid, two)];
+        let expected = [(1, 1, AttemptOutcome::Failed, one), (2, 1, AttemptOutcome::Invalid, two)];
         assert_eq!(seen(&job), expected);
     }
 }

@@ -29,7 +29,7 @@ mod priority;
 mod progress;
 mod record;
 
-pub use attempt::{Attempt, AttemptEnd, AttemptEndKind, ClosedAttempt, Ending};
+pub use attempt::{Attempt, AttemptEnd, AttemptOutcome, ClosedAttempt, Ending};
 pub use dead_letter::{dead_letter, dead_letter_kind, has_own_payload, is_dead_letter};
 pub use entry::{Assignment, AttemptKey, Delay, QueueEntry, Turn, TurnIndex};
 pub use history::PastAttempt;

@@ -4,7 +4,7 @@ use super::history::cut;
 use crate::budget::{MAX_ERROR_BYTES, MAX_WAIT, MIN_DEFERRAL};
 use crate::change::Change;
 use crate::job::{
-    Assignment, Attempt, AttemptEnd, AttemptEndKind, Delay, Ending, Isolation, Membership, PastAttempt,
+    Assignment, Attempt, AttemptEnd, AttemptOutcome, Delay, Ending, Isolation, Membership, PastAttempt,
     Payload, Placement, Policy, Priority, Progress, QueueEntry, Turn,
 };
 use crate::name::{Kind, WorkerId};
@@ -211,22 +211,22 @@ impl JobRecord {
         debug_assert!(!self.is_terminal(), "only an open job has an attempt to close");
         self.attempts = attempt.number;
         let (how, error) = match &ending {
-            Ending::Succeeded(_) => (AttemptEndKind::Succeeded, None),
-            Ending::Failed(error) => (AttemptEndKind::Failed, Some(cut(error, MAX_ERROR_BYTES))),
+            Ending::Succeeded(_) => (AttemptOutcome::Succeeded, None),
+            Ending::Failed(error) => (AttemptOutcome::Failed, Some(cut(error, MAX_ERROR_BYTES))),
             Ending::Lost => {
                 let (n, worker) = (attempt.number, attempt.worker);
-                (AttemptEndKind::Lost, Some(format!("attempt {n} lost its worker {worker}")))
+                (AttemptOutcome::Lost, Some(format!("attempt {n} lost its worker {worker}")))
             }
-            Ending::Released => (AttemptEndKind::Released, None),
-            Ending::Cancelled => (AttemptEndKind::Cancelled, None),
-            Ending::Invalid(why) => (AttemptEndKind::Invalid, Some(cut(why, MAX_ERROR_BYTES))),
-            Ending::Deferred(_) => (AttemptEndKind::Deferred, None),
+            Ending::Released => (AttemptOutcome::Released, None),
+            Ending::Cancelled => (AttemptOutcome::Cancelled, None),
+            Ending::Invalid(why) => (AttemptOutcome::Invalid, Some(cut(why, MAX_ERROR_BYTES))),
+            Ending::Snoozed(_) => (AttemptOutcome::Snoozed, None),
             Ending::LeaseExpired => {
                 let (n, worker) = (attempt.number, attempt.worker);
                 let error = format!("the lease of attempt {n} on worker {worker} expired without a renewal");
-                (AttemptEndKind::LeaseExpired, Some(error))
+                (AttemptOutcome::LeaseExpired, Some(error))
             }
-            Ending::Overdue => (AttemptEndKind::Overdue, Some(self.overdue())),
+            Ending::Expired => (AttemptOutcome::Expired, Some(self.overdue())),
         };
         self.last = Some(AttemptEnd { attempt, how, at });
         self.note(attempt, how, at, &ending);
@@ -236,10 +236,10 @@ impl JobRecord {
             Ending::Succeeded(result) => terminal(Verdict::Succeeded(result)),
             Ending::Cancelled => terminal(Verdict::Cancelled),
             Ending::Released => JobState::Open { not_before: None },
-            Ending::Deferred(wait) => {
+            Ending::Snoozed(wait) => {
                 JobState::Open { not_before: Some(at + wait.clamp(MIN_DEFERRAL, MAX_WAIT)) }
             }
-            Ending::Invalid(_) | Ending::Overdue => terminal(Verdict::Dead),
+            Ending::Invalid(_) | Ending::Expired => terminal(Verdict::Dead),
             lost @ (Ending::Lost | Ending::LeaseExpired) => {
                 self.losses += 1;
                 // An expired lease shows a hung run, whatever becomes of the process.

@@ -123,7 +123,7 @@ fn an_invalid_job_is_dead_immediately_with_the_reason() {
 #[test]
 fn a_snoozed_job_is_delayed_without_a_failure_or_loss() {
     let wait = Duration::from_secs(90);
-    let (job, next) = job(1, 1).close(attempt(1), Ending::Deferred(wait), NOW, 0);
+    let (job, next) = job(1, 1).close(attempt(1), Ending::Snoozed(wait), NOW, 0);
     assert_eq!((job.failures, job.losses, job.attempts), (0, 0, 1));
     assert_eq!((next, job.entry(1).not_before), (Next::Delay(job.delay().unwrap()), NOW + wait));
 }
@@ -131,7 +131,7 @@ fn a_snoozed_job_is_delayed_without_a_failure_or_loss() {
 #[test]
 fn a_snooze_is_clamped_to_its_bounds() {
     for (asked, waits) in [(Duration::ZERO, MIN_DEFERRAL), (Duration::MAX, MAX_WAIT)] {
-        let (deferred, _) = job(1, 1).close(attempt(1), Ending::Deferred(asked), NOW, 0);
+        let (deferred, _) = job(1, 1).close(attempt(1), Ending::Snoozed(asked), NOW, 0);
         assert_eq!(deferred.state, JobState::Open { not_before: Some(NOW + waits) });
     }
 }
@@ -157,7 +157,7 @@ fn an_expired_job_is_dead_and_its_retry_does_not_expire() {
     let overdue = JobRecord { expires_at: Some(WallMillis(4_999)), ..job(9, 9) };
     assert!(overdue.is_overdue(NOW) && !overdue.is_overdue(WallMillis(4_999)));
     let expired = overdue.clone().expire(NOW);
-    let (closed, next) = overdue.close(attempt(1), Ending::Overdue, NOW, 0);
+    let (closed, next) = overdue.close(attempt(1), Ending::Expired, NOW, 0);
     assert_eq!(next, Next::Terminal);
     assert_eq!(closed.state, expired.state);
     assert_eq!(closed.last_error, expired.last_error);
@@ -208,9 +208,9 @@ fn endings() -> impl Strategy<Value = Ending> {
         Just(Ending::Released),
         Just(Ending::Cancelled),
         Just(Ending::Invalid("x".into())),
-        Just(Ending::Deferred(Duration::from_secs(1))),
+        Just(Ending::Snoozed(Duration::from_secs(1))),
         Just(Ending::LeaseExpired),
-        Just(Ending::Overdue),
+        Just(Ending::Expired),
         Just(Ending::Succeeded(Payload::json(*b"1").unwrap())),
     ]
 }

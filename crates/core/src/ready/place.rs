@@ -177,7 +177,7 @@ mod tests {
             Ending::Failed("no".into()),
             Ending::Lost,
             Ending::Released,
-            Ending::Deferred(Duration::from_secs(5)),
+            Ending::Snoozed(Duration::from_secs(5)),
         ];
         let again = ends.map(|end| record().close(attempt, end, WallMillis(1_700_000_009_000), 3).0);
         let released = JobRecord { released: true, ..record() };

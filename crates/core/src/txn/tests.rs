@@ -4,7 +4,7 @@ use super::*;
 use crate::change::{Author, ChangeKind, Noted};
 use crate::group::{End, Mark};
 use crate::job::{
-    Attempt, AttemptEndKind, Ending, JobState, Membership, Payload, Placement, Policy, Role, Verdict,
+    Attempt, AttemptOutcome, Ending, JobState, Membership, Payload, Placement, Policy, Role, Verdict,
 };
 use crate::name::{GroupId, Kind, Lane};
 use crate::outcome::Reason;
@@ -39,7 +39,7 @@ fn requeued(cancel: bool) -> (JobRecord, Vec<Op>) {
 #[test]
 fn a_hand_back_of_the_next_attempt_requeues_the_job() {
     let (record, rest) = requeued(false);
-    assert_eq!(record.last.map(|last| (last.attempt.number, last.how)), Some((2, AttemptEndKind::Released)));
+    assert_eq!(record.last.map(|last| (last.attempt.number, last.how)), Some((2, AttemptOutcome::Released)));
     assert!(matches!(&rest[..], [Op::Create { data, .. }] if *data == encode(&record.entry(4))), "{rest:?}");
 }
 

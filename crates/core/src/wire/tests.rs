@@ -8,14 +8,14 @@ use super::*;
 use crate::backoff::Backoff;
 use crate::budget::{
     MAX_BY_BYTES, MAX_COUNT, MAX_DEPTH, MAX_ERROR_BYTES, MAX_FORMER_IDS, MAX_KINDS, MAX_MEMBERS,
-    MAX_PAST_ATTEMPTS, MAX_PAST_ERROR_BYTES, MAX_RECORDS, MAX_RETENTION, MAX_SLOTS, MAX_TAGS,
+    MAX_NOTE_BYTES, MAX_PAST_ATTEMPTS, MAX_PAST_ERROR_BYTES, MAX_RECORDS, MAX_RETENTION, MAX_SLOTS, MAX_TAGS,
 };
-use crate::change::{Author, Change, ChangeKind, Noted};
+use crate::change::{Author, Change, ChangeKind, Note, Noted};
 use crate::clock_report::{ClockReport, MAX_HOST_BYTES, Process};
 use crate::failover::Failover;
 use crate::group::{FirstGroup, GroupRecord, Idle, Parent, Stage, Stop};
 use crate::job::{
-    Assignment, Attempt, AttemptEnd, AttemptEndKind, Ending, Isolation, JobRecord, JobState, Membership,
+    Assignment, Attempt, AttemptEnd, AttemptOutcome, Ending, Isolation, JobRecord, JobState, Membership,
     PastAttempt, Payload, Placement, Policy, Priority, Progress, QueueEntry, Role, TurnIndex, Verdict,
 };
 use crate::machine::election::campaign::Strategy;
@@ -44,7 +44,7 @@ fn past() -> PastAttempt {
         generation: 1,
         end: AttemptEnd {
             attempt: Attempt { number: 1, worker: WorkerId::new(Uuid::from_u128(8)) },
-            how: AttemptEndKind::Failed,
+            how: AttemptOutcome::Failed,
             at: WallMillis(1_700_000_000_200),
         },
         assigned_at: Some(WallMillis(1_700_000_000_100)),
@@ -87,7 +87,7 @@ fn job() -> JobRecord {
         excused: 1,
         last: Some(AttemptEnd {
             attempt: Attempt { number: 2, worker: WorkerId::new(Uuid::from_u128(9)) },
-            how: AttemptEndKind::Lost,
+            how: AttemptOutcome::Lost,
             at: WallMillis(1_700_000_000_500),
         }),
         last_error: Some("attempt 2 lost its worker".into()),
@@ -252,7 +252,8 @@ fn a_clock_report_is_bounded() {
 }
 
 fn pause() -> PauseRecord {
-    PauseRecord { by: change(ChangeKind::Paused).by, since: WallMillis(6) }
+    let note = Note::new("deploy").unwrap();
+    PauseRecord { by: Some(change(ChangeKind::Paused).by), note, since: WallMillis(6) }
 }
 
 fn schedule() -> ScheduleRecord {
@@ -352,35 +353,35 @@ fn forms() -> [(JobRecord, &'static str); 10] {
     [
         (plain, include_str!("golden/job_record_fresh.v1.hex")),
         (
-            last(AttemptEndKind::Failed, open(Some(WallMillis(9)))),
+            last(AttemptOutcome::Failed, open(Some(WallMillis(9)))),
             include_str!("golden/job_record_delayed.v1.hex"),
         ),
-        (last(AttemptEndKind::Released, open(None)), include_str!("golden/job_record_released.v1.hex")),
-        (last(AttemptEndKind::Lost, ends(Verdict::Dead)), include_str!("golden/job_record_dead.v1.hex")),
+        (last(AttemptOutcome::Released, open(None)), include_str!("golden/job_record_released.v1.hex")),
+        (last(AttemptOutcome::Lost, ends(Verdict::Dead)), include_str!("golden/job_record_dead.v1.hex")),
         (
-            last(AttemptEndKind::Cancelled, ends(Verdict::Cancelled)),
+            last(AttemptOutcome::Cancelled, ends(Verdict::Cancelled)),
             include_str!("golden/job_record_cancelled.v1.hex"),
         ),
         (
-            last(AttemptEndKind::Succeeded, ends(Verdict::Succeeded(job().payload))),
+            last(AttemptOutcome::Succeeded, ends(Verdict::Succeeded(job().payload))),
             include_str!("golden/job_record_succeeded.v1.hex"),
         ),
         (
-            last(AttemptEndKind::Invalid, ends(Verdict::Dead)),
+            last(AttemptOutcome::Invalid, ends(Verdict::Dead)),
             include_str!("golden/job_record_invalid.v1.hex"),
         ),
         (
-            last(AttemptEndKind::Deferred, open(Some(WallMillis(9)))),
+            last(AttemptOutcome::Snoozed, open(Some(WallMillis(9)))),
             include_str!("golden/job_record_deferred.v1.hex"),
         ),
         (
-            JobRecord { membership: member(Role::Join), ..last(AttemptEndKind::LeaseExpired, open(None)) },
+            JobRecord { membership: member(Role::Join), ..last(AttemptOutcome::LeaseExpired, open(None)) },
             include_str!("golden/job_record_lease_expired.v1.hex"),
         ),
         (
             JobRecord {
                 membership: member(Role::Finish),
-                ..last(AttemptEndKind::Overdue, ends(Verdict::Dead))
+                ..last(AttemptOutcome::Expired, ends(Verdict::Dead))
             },
             include_str!("golden/job_record_overdue.v1.hex"),
         ),
@@ -731,8 +732,11 @@ fn lists_and_numbers_are_accepted_up_to_their_bounds() {
         let cancelled = Some(Change { by: by.clone(), ..change(ChangeKind::Cancelled) });
         let noted = JobRecord { changed: cancelled, ..job() };
         assert_eq!(stored(&noted) == Ok(noted), accepted, "author of a change");
-        let pause = PauseRecord { by, ..pause() };
-        assert_eq!(stored(&pause) == Ok(pause), accepted, "by");
+        let paused = PauseRecord { by: Some(by), ..pause() };
+        assert_eq!(stored(&paused) == Ok(paused), accepted, "by");
+        let note = Note::unchecked("x".repeat(MAX_NOTE_BYTES + over));
+        let paused = PauseRecord { note, ..pause() };
+        assert_eq!(stored(&paused) == Ok(paused), accepted, "note");
         let over = u64::try_from(over).unwrap();
         let ticked = ScheduleRecord { ticked: u64::MAX / 2 + over, ..schedule() };
         assert_eq!(stored(&ticked) == Ok(ticked), accepted, "ticks");

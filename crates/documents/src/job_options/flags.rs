@@ -36,7 +36,7 @@ fn flag(option: &JobOption) -> Arg {
         Form::Backoff => parsed("INITIAL..MAX", backoff),
         Form::Truth => parsed("BOOL", truth).num_args(0..=1).default_missing_value("true"),
         Form::Name => parsed("NAME", name),
-        Form::Tags => parsed("TAG", name).action(ArgAction::Append).help(format!("{help}. Can be repeated")),
+        Form::Tags => parsed("TAG,…", name).action(ArgAction::Append).value_delimiter(','),
     }
 }
 
@@ -133,7 +133,9 @@ mod tests {
     fn an_option_without_a_flag_is_not_set() {
         assert_eq!(parse(&[]), Ok(JobOptions::new()));
         assert_eq!(parse(&["--auto-renew"]), Ok(JobOptions::new().auto_renew(true)));
-        assert_eq!(parse(&["--tag", "a", "--tag", "b"]), Ok(JobOptions::new().tag("a").tag("b")));
+        let tags = Ok(JobOptions::new().tag("a").tag("b"));
+        assert_eq!(parse(&["--tags", "a,b"]), tags);
+        assert_eq!(parse(&["--tags", "a", "--tags", "b"]), tags);
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod flags;
 
 use std::borrow::Cow;
 
+use bellwether::Kind;
 use bellwether::client::JobOptions;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -13,7 +14,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Ref, Schema, SchemaType, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::text::DurationText;
+use super::text::{DurationText, TagText};
 
 /// Options of a job: an object in JSON, and flags on the command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,7 +111,7 @@ const JOB_OPTIONS: [JobOption; 11] = [
     },
     JobOption {
         name: "tags",
-        flag: "tag",
+        flag: "tags",
         form: Form::Tags,
         text: "Tags that the worker must have, at most 32.",
     },
@@ -153,17 +154,17 @@ impl JobOption {
                 .additional_properties(Some(closed()))
                 .into(),
             Form::Truth => of(Type::Boolean).into(),
-            Form::Name => of(Type::String).pattern(Some(NAME)).into(),
+            Form::Name => of(Type::String).pattern(Some(Kind::pattern())).into(),
             Form::Tags => {
-                let tag = ObjectBuilder::new().schema_type(Type::String).pattern(Some(NAME));
-                let tags = ArrayBuilder::new().items(tag).max_items(Some(32)).description(Some(self.text));
+                let tags = ArrayBuilder::new()
+                    .items(Ref::from_schema_name(TagText::name()))
+                    .max_items(Some(32))
+                    .description(Some(self.text));
                 Schema::Array(tags.build()).into()
             }
         }
     }
 }
-
-const NAME: &str = "^[A-Za-z0-9._-]{1,128}$";
 
 fn duration(text: &str) -> Ref {
     let mut reference = Ref::from_schema_name(DurationText::name());
@@ -194,6 +195,7 @@ impl ToSchema for Options {
 
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
         schemas.push((DurationText::name().into_owned(), DurationText::schema()));
+        schemas.push((TagText::name().into_owned(), TagText::schema()));
     }
 }
 

@@ -1,6 +1,7 @@
 //! A JSON body with a size limit per route.
 
-use axum::extract::{FromRequest, Request};
+use axum::body::HttpBody;
+use axum::extract::{FromRequest, OptionalFromRequest, Request};
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -14,6 +15,7 @@ pub(crate) trait Bounded: DeserializeOwned {
 }
 
 /// A body that was read and decoded.
+#[derive(Default)]
 pub(crate) struct Json<T>(pub(crate) T);
 
 impl<S: Send + Sync, T: Bounded> FromRequest<S> for Json<T> {
@@ -38,6 +40,18 @@ impl<S: Send + Sync, T: Bounded> FromRequest<S> for Json<T> {
         })?;
         let body = body.to_bytes();
         serde_json::from_slice(&body).map(Self).map_err(|error| invalid::<T>(&body, &error))
+    }
+}
+
+/// A body that may be empty.
+impl<S: Send + Sync, T: Bounded> OptionalFromRequest<S> for Json<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Option<Self>, Problem> {
+        if request.body().is_end_stream() {
+            return Ok(None);
+        }
+        <Self as FromRequest<S>>::from_request(request, state).await.map(Some)
     }
 }
 

@@ -46,17 +46,10 @@ pub(crate) struct Caller {
     pub(super) address: Option<IpAddr>,
 }
 
-/// Bytes of a note, as [`Client::pause_kind`](bellwether::Client::pause_kind) allows.
-const MAX_NOTE: usize = 256;
-
 impl Caller {
-    /// Names the caller in the record of a change. Of a long name the beginning is left out, because a subject ends with what
-    /// distinguishes it.
+    /// Names the caller as the author of a change. The client keeps the end of a long name.
     pub(crate) fn author(&self) -> String {
-        const SUFFIX: &str = ", over HTTP";
-        let (name, most) = (&self.name, MAX_NOTE - SUFFIX.len());
-        let from = (name.len().saturating_sub(most)..name.len()).find(|at| name.is_char_boundary(*at));
-        format!("{}{SUFFIX}", &name[from.unwrap_or_default()..])
+        format!("{}, over HTTP", self.name)
     }
 
     /// Refuses a job that the role and scope do not permit. `reopens`: an ended job of this id is opened again.

@@ -2,52 +2,12 @@
 
 use axum::Json as Answer;
 use axum::extract::State;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::limits::MAX_MINUTES;
 use crate::problem::{Fault, Problem};
 use crate::state::App;
-use bellwether::client::{Depths, SnapshotOptions};
-use bellwether_documents::{
-    CandidatesDocument, KindDocument, LeaderDocument, WorkerDocument, WrongClockDocument,
-};
-
-/// Number of jobs by state.
-#[derive(Serialize, ToSchema)]
-pub(super) struct Jobs {
-    /// Stored job records, of open and of ended jobs.
-    stored: usize,
-    /// Jobs that wait for a worker.
-    queued: usize,
-    /// Jobs that wait for their start time, in the 1,000 soonest minutes with such jobs.
-    delayed: usize,
-    /// Whether `delayed` counts all of them.
-    delayed_exact: bool,
-    /// Jobs assigned to live workers.
-    assigned: usize,
-    /// Jobs of workers that have ended; the leader recovers them.
-    orphaned: usize,
-    /// Jobs in quarantine.
-    quarantined: usize,
-}
-
-/// The state of the cluster.
-#[derive(Serialize, ToSchema)]
-#[schema(as = Cluster)]
-pub(super) struct ClusterDocument {
-    /// The current or the last leader; null if there has never been one.
-    #[schema(required)]
-    leader: Option<LeaderDocument>,
-    /// The live workers, oldest first.
-    workers: Vec<WorkerDocument>,
-    /// The kinds, by name.
-    kinds: Vec<KindDocument>,
-    /// Number of jobs.
-    jobs: Jobs,
-    /// The processes whose wall clock is wrong, by host. A process that cannot write to ZooKeeper is not listed.
-    wrong_clocks: Vec<WrongClockDocument>,
-}
+use bellwether::client::SnapshotOptions;
+use bellwether_documents::{CandidatesDocument, ClusterDocument, LeaderDocument};
 
 /// Show the leader.
 ///
@@ -90,14 +50,5 @@ pub(super) async fn list_candidates(State(app): State<App>) -> Result<Answer<Can
 )]
 pub(super) async fn show_cluster(State(app): State<App>) -> Result<Answer<ClusterDocument>, Problem> {
     let snapshot = app.client.snapshot(SnapshotOptions::default().minutes(MAX_MINUTES)).await?;
-    let Depths { stored, queued, delayed, quarantined, .. } = snapshot.depths;
-    let (assigned, orphaned) = (snapshot.assigned(), snapshot.orphaned);
-    let delayed_exact = snapshot.further_minutes == 0;
-    Ok(Answer(ClusterDocument {
-        leader: snapshot.leader.as_ref().map(Into::into),
-        workers: snapshot.workers.iter().map(Into::into).collect(),
-        kinds: snapshot.kinds.iter().map(Into::into).collect(),
-        wrong_clocks: snapshot.wrong_clocks.iter().map(Into::into).collect(),
-        jobs: Jobs { stored, queued, delayed, delayed_exact, assigned, orphaned, quarantined },
-    }))
+    Ok(Answer((&snapshot).into()))
 }

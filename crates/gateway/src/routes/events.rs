@@ -11,10 +11,9 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use bellwether::metrics as metric;
-use bellwether::{JobId, Kind};
 use futures::stream;
 use metrics::gauge;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use utoipa::IntoParams;
@@ -25,7 +24,7 @@ use crate::problem::{Fault, Problem};
 use crate::server::{EventStream, Phase};
 use crate::state::App;
 use bellwether::client::{Event, Events, Notification};
-use bellwether_documents::EventDocument;
+use bellwether_documents::{EventDocument, JobIdText, KindText, Text};
 
 /// Interval of comments on a stream without events. It is below the timeout of proxies (60 s), and detects a peer that
 /// has disconnected.
@@ -42,37 +41,40 @@ const BYTES_AT_ONCE: usize = 8 * 1024;
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Which {
+pub(super) struct EventQuery {
     /// Only events of this job.
-    job: Option<String>,
+    #[param(inline)]
+    job: Option<JobIdText>,
     /// Only events of jobs of this kind.
-    kind: Option<String>,
+    #[param(inline)]
+    kind: Option<KindText>,
 }
 
-struct Filter {
-    job: Option<JobId>,
-    kind: Option<Kind>,
+/// The data of an event `missed`.
+#[derive(Serialize)]
+struct MissedDocument {
+    /// Number of events that the stream was too slow for.
+    events: u64,
 }
 
-impl Filter {
+impl EventQuery {
     fn lets(&self, event: &Event) -> bool {
-        self.job.as_ref().is_none_or(|job| *job == event.job)
-            && (self.kind.is_none() || self.kind == event.kind)
+        self.job.as_ref().is_none_or(|Text(job)| *job == event.job)
+            && self.kind.as_ref().is_none_or(|Text(kind)| event.kind.as_ref() == Some(kind))
     }
 
     /// Appends the text of the event, unless it is filtered out.
     fn write(&self, text: &mut String, heard: Notification) {
         let (name, data) = match heard {
-            Notification::Event(event) if self.lets(&event) => (
-                "job",
-                serde_json::to_string(&EventDocument::from(&*event))
-                    .expect("a struct of texts and numbers is JSON"),
-            ),
+            Notification::Event(event) if self.lets(&event) => {
+                ("job", serde_json::to_string(&EventDocument::from(&*event)))
+            }
             Notification::Event(_) => return,
-            Notification::Missed(events) => ("missed", format!("{{\"events\":{events}}}")),
+            Notification::Missed(events) => ("missed", serde_json::to_string(&MissedDocument { events })),
             // A gap, or a notification of a later version of the library: the follower must list the jobs.
-            _ => ("gap", "{}".to_owned()),
+            _ => ("gap", Ok("{}".to_owned())),
         };
+        let data = data.expect("a struct of texts and numbers is JSON");
         // Serialized JSON contains no raw line breaks.
         write!(text, "event: {name}\ndata: {data}\n\n").expect("writing to a string does not fail");
     }
@@ -81,7 +83,7 @@ impl Filter {
 /// An event stream. Dropping it updates the gauge.
 struct Follower {
     events: Events,
-    filter: Filter,
+    filter: EventQuery,
     phase: watch::Receiver<Phase>,
     begun: bool,
 }
@@ -100,7 +102,7 @@ impl Drop for Follower {
 /// list the jobs after `missed`, `gap` or a new connection.
 #[utoipa::path(
     get, path = "/v1/events", tag = "jobs", security(("token" = ["read"])),
-    params(Which),
+    params(EventQuery),
     responses(
         (status = 200, description = "A stream that ends with the connection", body = EventDocument, content_type = "text/event-stream"),
         (status = "4XX", description = "No stream", body = Problem, content_type = "application/problem+json"),
@@ -109,17 +111,15 @@ impl Drop for Follower {
 )]
 pub(super) async fn follow_events(
     State(app): State<App>,
-    QueryParameters(which): QueryParameters<Which>,
+    QueryParameters(filter): QueryParameters<EventQuery>,
 ) -> Result<Response, Problem> {
-    let job = which.job.map(JobId::new).transpose()?;
-    let kind = which.kind.map(Kind::new).transpose()?;
     let mut events = app.client.events();
     if !matches!(timeout(WATCHING_WITHIN, events.watching()).await, Ok(true)) {
         return Err(Fault::Unavailable.because("ZooKeeper does not serve this gateway now"));
     }
     gauge!(metric::HTTP_EVENT_STREAMS).increment(1.0);
     kind_statistics::start(&app);
-    let follower = Follower { events, filter: Filter { job, kind }, phase: app.phase.clone(), begun: false };
+    let follower = Follower { events, filter, phase: app.phase.clone(), begun: false };
     let body = Body::from_stream(stream::unfold(follower, |mut follower| async move {
         let chunk = follower.next().await?;
         Some((Ok::<_, std::convert::Infallible>(chunk), follower))
@@ -167,8 +167,9 @@ mod tests {
     use super::*;
     use bellwether::client::State;
     use bellwether::testing::views;
+    use bellwether::{JobId, Kind};
 
-    fn written(filter: &Filter, heard: Notification) -> String {
+    fn written(filter: &EventQuery, heard: Notification) -> String {
         let mut text = String::new();
         filter.write(&mut text, heard);
         text
@@ -176,8 +177,8 @@ mod tests {
 
     #[test]
     fn missed_events_are_sent_to_all_streams_and_jobs_to_matching_streams() {
-        let all = Filter { job: None, kind: None };
-        let one = Filter { job: Some(JobId::new("a").unwrap()), kind: None };
+        let all = EventQuery { job: None, kind: None };
+        let one = EventQuery { job: Some(Text(JobId::new("a").unwrap())), kind: None };
         let event = |job: &str| {
             let (job, kind) = (JobId::new(job).unwrap(), Some(Kind::new("sum").unwrap()));
             Notification::Event(Arc::new(views::event(job, kind, State::Queued)))

@@ -1,7 +1,5 @@
 //! `/v1/groups`.
 
-use std::time::Duration;
-
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
@@ -15,7 +13,7 @@ use utoipa::ToSchema;
 use super::batch::{BatchAnswer, One, some_jobs};
 use super::pages::page;
 use super::submit::{NewJob, job};
-use super::wait::{HowLong, within};
+use super::wait::{GroupWaitQuery, WaitTimeout};
 use crate::extract::{Bounded, GroupName, Json, QueryParameters, Traced};
 use crate::layers::{AuditNote, Caller};
 use crate::limits::{MAX_BATCH_BODY, MAX_BODY};
@@ -131,7 +129,7 @@ pub(super) async fn show_group(
 /// group after the timeout: repeat the request.
 #[utoipa::path(
     get, path = "/v1/groups/{id}/wait", tag = "groups", security(("token" = ["read"])),
-    params(("id" = String, Path, description = "The group's id"), HowLong),
+    params(("id" = String, Path, description = "The group's id"), GroupWaitQuery),
     responses(
         (status = 200, description = "The group is done", body = GroupDocument),
         (status = 202, description = "The group is not done yet", body = GroupDocument),
@@ -140,9 +138,8 @@ pub(super) async fn show_group(
 pub(super) async fn wait_for_group(
     State(app): State<App>,
     GroupName(id): GroupName,
-    QueryParameters(how_long): QueryParameters<HowLong>,
+    QueryParameters(GroupWaitQuery { timeout: WaitTimeout(within) }): QueryParameters<GroupWaitQuery>,
 ) -> Result<Response, Problem> {
-    let within: Duration = within(&how_long)?;
     let mut phase = app.phase.clone();
     let waited = tokio::select! {
         waited = app.client.wait_group(&id, within) => waited,

@@ -5,11 +5,16 @@ use axum::Json as Answer;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 
-use crate::extract::KindName;
+use crate::extract::{Bounded, Json, KindName};
 use crate::layers::{AuditNote, Caller};
+use crate::limits::MAX_BODY;
 use crate::problem::Problem;
 use crate::state::App;
-use bellwether_documents::{KindDocument, KindOutcomeDocument};
+use bellwether_documents::{KindDocument, KindOutcomeDocument, NewPause};
+
+impl Bounded for NewPause {
+    const MAX_BYTES: usize = MAX_BODY;
+}
 
 fn told(outcome: KindOutcomeDocument) -> Response {
     let told = AuditNote(format!("kind {} {}", outcome.kind, outcome.outcome));
@@ -35,7 +40,7 @@ pub(super) async fn list_kinds(State(app): State<App>) -> Result<Answer<Vec<Kind
 /// request is safe.
 #[utoipa::path(
     post, path = "/v1/kinds/{kind}/pause", tag = "kinds", security(("token" = ["operate"])),
-    params(("kind" = String, Path, description = "The kind")),
+    params(("kind" = String, Path, description = "The kind")), request_body = Option<NewPause>,
     responses(
         (status = 200, description = "The kind is paused", body = KindOutcomeDocument),
     )
@@ -44,8 +49,11 @@ pub(super) async fn pause_kind(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     KindName(kind): KindName,
+    pause: Option<Json<NewPause>>,
 ) -> Result<Response, Problem> {
-    let done = app.client.pause_kind(&kind, &caller.author()).await?;
+    let Json(NewPause { note }) = pause.unwrap_or_default();
+    let client = app.client.on_behalf_of(&caller.author());
+    let done = client.pause_kind(&kind, note.as_deref().unwrap_or_default()).await?;
     Ok(told(KindOutcomeDocument::paused(&kind, done)))
 }
 
@@ -59,8 +67,9 @@ pub(super) async fn pause_kind(
 )]
 pub(super) async fn resume_kind(
     State(app): State<App>,
+    Extension(caller): Extension<Caller>,
     KindName(kind): KindName,
 ) -> Result<Response, Problem> {
-    let done = app.client.resume_kind(&kind).await?;
+    let done = app.client.on_behalf_of(&caller.author()).resume_kind(&kind).await?;
     Ok(told(KindOutcomeDocument::resumed(&kind, done)))
 }

@@ -7,7 +7,6 @@ use bellwether::{JobView, Untyped};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::pages::page_size;
 use crate::extract::{GroupName, QueryParameters};
 use crate::layers::{AuditNote, Caller};
 use crate::limits::PAGE_BYTES;
@@ -44,7 +43,7 @@ pub(super) async fn list_members(
     GroupName(id): GroupName,
     QueryParameters(which): QueryParameters<MemberQuery>,
 ) -> Result<Response, Problem> {
-    let limit = page_size(which.limit)?;
+    let limit = which.limit.checked()?;
     let mut reader = app.client.group_members::<Untyped>(&id).starting_at(which.from);
     let (mut numbers, mut ids, mut next) = (Vec::new(), Vec::new(), None);
     while let Some(member) = reader.next().await? {

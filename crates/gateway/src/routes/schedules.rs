@@ -15,9 +15,10 @@ use crate::layers::{AuditNote, Caller};
 use crate::limits::MAX_BODY;
 use crate::problem::Problem;
 use crate::state::App;
-use bellwether::client::{Added, ScheduleView};
+use bellwether::client::Added;
 use bellwether_documents::{
-    ChangedSchedule, NewSchedule, PageQuery, ScheduleDocument, ScheduledJob, SubmittedDocument,
+    AddedScheduleDocument, ChangedSchedule, NewSchedule, PageQuery, ScheduleDocument, ScheduledJob,
+    SubmittedDocument,
 };
 
 /// A schedule to add. The alias gives the schema its plain name.
@@ -31,8 +32,8 @@ impl Bounded for ChangedSchedule {
     const MAX_BYTES: usize = MAX_BODY;
 }
 
-fn told(what: String, status: StatusCode, schedule: &ScheduleView) -> Response {
-    let mut answer = (status, Answer(ScheduleDocument::from(schedule))).into_response();
+fn told(what: String, status: StatusCode, document: impl Serialize) -> Response {
+    let mut answer = (status, Answer(document)).into_response();
     answer.extensions_mut().insert(AuditNote(what));
     answer
 }
@@ -79,8 +80,8 @@ pub(super) async fn list_schedules(
     post, path = "/v1/schedules", tag = "schedules", security(("token" = ["operate"])),
     request_body = ScheduleRequest,
     responses(
-        (status = 201, description = "The schedule was added", body = ScheduleDocument),
-        (status = 200, description = "The schedule already existed, or was replaced", body = ScheduleDocument),
+        (status = 201, description = "The schedule was added", body = AddedScheduleDocument),
+        (status = 200, description = "The schedule already existed, or was replaced", body = AddedScheduleDocument),
         (status = 409, description = "A schedule with another spec has this name, or the namespace has 10,000 schedules", body = Problem, content_type = "application/problem+json"),
     )
 )]
@@ -96,7 +97,8 @@ pub(super) async fn add_schedule(
     let schedules = app.client.on_behalf_of(&caller.author()).schedules();
     let added = schedules.add(&schedule).await?;
     let status = if added == Added::Created { StatusCode::CREATED } else { StatusCode::OK };
-    Ok(told(format!("schedule {id} {}", added.as_str()), status, &schedules.get(&id).await?))
+    let document = AddedScheduleDocument::new(&id, added, Some(&schedules.get(&id).await?));
+    Ok(told(format!("schedule {id} {}", added.as_str()), status, document))
 }
 
 /// Show a schedule.
@@ -134,7 +136,7 @@ pub(super) async fn change_schedule(
 ) -> Result<Response, Problem> {
     let change = change.change()?;
     let view = app.client.on_behalf_of(&caller.author()).schedules().change(&id, &change).await?;
-    Ok(told(format!("schedule {id} changed"), StatusCode::OK, &view))
+    Ok(told(format!("schedule {id} changed"), StatusCode::OK, ScheduleDocument::from(&view)))
 }
 
 /// Remove a schedule.
@@ -149,9 +151,10 @@ pub(super) async fn change_schedule(
 )]
 pub(super) async fn remove_schedule(
     State(app): State<App>,
+    Extension(caller): Extension<Caller>,
     ScheduleName(id): ScheduleName,
 ) -> Result<Response, Problem> {
-    let there = app.client.schedules().remove(&id).await?;
+    let there = app.client.on_behalf_of(&caller.author()).schedules().remove(&id).await?;
     let mut answer = StatusCode::NO_CONTENT.into_response();
     let done = if there { "removed" } else { "did not exist" };
     answer.extensions_mut().insert(AuditNote(format!("schedule {id} {done}")));
@@ -172,7 +175,7 @@ pub(super) async fn pause_schedule(
     ScheduleName(id): ScheduleName,
 ) -> Result<Response, Problem> {
     let view = app.client.on_behalf_of(&caller.author()).schedules().pause(&id).await?;
-    Ok(told(format!("schedule {id} paused"), StatusCode::OK, &view))
+    Ok(told(format!("schedule {id} paused"), StatusCode::OK, ScheduleDocument::from(&view)))
 }
 
 /// Resume a schedule, with the first tick after now.
@@ -189,7 +192,7 @@ pub(super) async fn resume_schedule(
     ScheduleName(id): ScheduleName,
 ) -> Result<Response, Problem> {
     let view = app.client.on_behalf_of(&caller.author()).schedules().resume(&id).await?;
-    Ok(told(format!("schedule {id} resumed"), StatusCode::OK, &view))
+    Ok(told(format!("schedule {id} resumed"), StatusCode::OK, ScheduleDocument::from(&view)))
 }
 
 /// Submit the job of a schedule now, in addition to its ticks.
@@ -206,7 +209,8 @@ pub(super) async fn resume_schedule(
 )]
 pub(super) async fn trigger_schedule(
     State(app): State<App>,
+    Extension(caller): Extension<Caller>,
     ScheduleName(id): ScheduleName,
 ) -> Result<Response, Problem> {
-    Ok(accepted(&app.client.schedules().trigger(&id).await?))
+    Ok(accepted(&app.client.on_behalf_of(&caller.author()).schedules().trigger(&id).await?))
 }

@@ -15,7 +15,7 @@ use crate::limits::MAX_BODY;
 use crate::problem::{Fault, Problem};
 use crate::state::App;
 use bellwether::client::{IfExists, Job, JobError, JobHandle};
-use bellwether_documents::{Invalid, ScheduledJob, SubmittedDocument};
+use bellwether_documents::{Invalid, ScheduledJob, SubmittedDocument, json_job};
 
 /// The payload of a job: JSON, kept byte for byte.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -60,15 +60,8 @@ pub(super) fn scheduled_job(new: ScheduledJob<JsonText>, caller: &Caller) -> Res
 
 fn with_payload(kind: &str, JsonText(payload): JsonText, content_type: &str) -> Result<Job, Problem> {
     let text = payload.as_deref().map_or("null", RawValue::get);
-    if content_type == "application/json" {
-        shallow("payload", text)?;
-        return Ok(Job::json(kind, text));
-    }
-    let text = serde_json::from_str::<String>(text).map_err(|_| {
-        Fault::Invalid
-            .because(format!("payload must be a string, because its content_type is {content_type:?}"))
-    })?;
-    Ok(Job::raw(kind, content_type, text.into_bytes()))
+    shallow("payload", text)?;
+    Ok(json_job(kind, text, content_type)?)
 }
 
 /// Answers 201 for a job that was created or opened again, 200 for one that already existed, with its path in a header.

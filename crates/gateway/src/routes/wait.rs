@@ -8,7 +8,9 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
-use utoipa::IntoParams;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::{IntoParams, PartialSchema, ToSchema};
 
 use crate::extract::{Id, QueryParameters};
 use crate::limits::{DEFAULT_WAIT, MAX_WAIT};
@@ -22,34 +24,58 @@ use bellwether_documents::{DurationText, JobDocument, Text};
 const ANY_GENERATION: u32 = 0;
 
 /// Timeout of a long poll.
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "DurationText")]
+pub(super) struct WaitTimeout(pub(super) Duration);
+
+impl Default for WaitTimeout {
+    fn default() -> Self {
+        Self(DEFAULT_WAIT)
+    }
+}
+
+impl TryFrom<DurationText> for WaitTimeout {
+    type Error = String;
+
+    fn try_from(Text(timeout): DurationText) -> Result<Self, String> {
+        if timeout <= MAX_WAIT {
+            return Ok(Self(timeout));
+        }
+        Err(format!("timeout must be at most {}: repeat it to wait longer", Text(MAX_WAIT)))
+    }
+}
+
+impl PartialSchema for WaitTimeout {
+    fn schema() -> RefOr<Schema> {
+        let text = format!("A duration, at most {}.", Text(MAX_WAIT));
+        let schema = ObjectBuilder::new().schema_type(Type::String).description(Some(text));
+        schema.default(Some(Text(DEFAULT_WAIT).to_string().into())).into()
+    }
+}
+
+impl ToSchema for WaitTimeout {}
+
+/// How long a group is waited for.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct HowLong {
-    /// Timeout, at most 50s; default 30s.
-    timeout: Option<DurationText>,
+pub(super) struct GroupWaitQuery {
+    /// Timeout.
+    #[serde(default)]
+    #[param(inline)]
+    pub(super) timeout: WaitTimeout,
 }
 
-/// Returns the requested timeout if it is within the limit.
-pub(super) fn within(how_long: &HowLong) -> Result<Duration, Problem> {
-    let within = how_long.timeout.map_or(DEFAULT_WAIT, |Text(timeout)| timeout);
-    if within > MAX_WAIT {
-        let most = bellwether::DurationText(MAX_WAIT);
-        return Err(
-            Fault::Invalid.because(format!("timeout must be at most {most}: repeat it to wait longer"))
-        );
-    }
-    Ok(within)
-}
-
-/// Which run of the job is waited for.
+/// How long a job is waited for, and in which generation.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct WaitQuery {
-    /// Timeout, at most 50s; default 30s.
-    timeout: Option<DurationText>,
-    /// The generation that the submission or the retry returned: the end of an earlier one is no answer. Default: any.
+    /// Timeout.
+    #[serde(default)]
+    #[param(inline)]
+    timeout: WaitTimeout,
+    /// Wait until the job has ended in this generation or a later one, as a retry or a submission returned it. Default: any.
     #[param(value_type = Option<u32>, minimum = 1)]
     generation: Option<NonZeroU32>,
 }
@@ -71,8 +97,7 @@ pub(super) async fn wait_for_job(
     Id(id): Id,
     QueryParameters(query): QueryParameters<WaitQuery>,
 ) -> Result<Response, Problem> {
-    let WaitQuery { timeout, generation } = query;
-    let within = within(&HowLong { timeout })?;
+    let WaitQuery { timeout: WaitTimeout(within), generation } = query;
     let generation = generation.map_or(ANY_GENERATION, NonZeroU32::get);
     let mut phase = app.phase.clone();
     let waited = tokio::select! {

@@ -7,24 +7,25 @@ use clap::{Args, Subcommand};
 use super::Global;
 use super::exit::Failure;
 use super::output::{Format, Output};
-use super::process;
-use bellwether_documents::{KindDocument, KindOutcomeDocument, json_fields};
+use bellwether_documents::{KindDocument, KindOutcomeDocument, NewPause, json_fields};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KindCommand {
     /// List the kinds that live workers serve, and the kinds that are paused.
     ///
-    /// JSON: an array; paused is an object with by and since, or null.
+    /// JSON: an array; paused is an object with by, note and since, or null.
     #[command(after_long_help = json_fields::<KindDocument>())]
     List,
     /// Pause kinds: their jobs are not assigned until the kinds are resumed. Running jobs continue; jobs can be
     /// submitted.
     ///
-    /// JSON: an array of objects with kind and outcome: paused, or already_paused.
+    /// JSON: an array.
+    #[command(after_long_help = json_fields::<KindOutcomeDocument>())]
     Pause(Pause),
     /// Resume kinds: their jobs are assigned again.
     ///
-    /// JSON: an array of objects with kind and outcome: resumed, or not_paused.
+    /// JSON: an array.
+    #[command(after_long_help = json_fields::<KindOutcomeDocument>())]
     Resume(Kinds),
 }
 
@@ -39,18 +40,17 @@ pub(crate) struct Kinds {
 pub(crate) struct Pause {
     #[command(flatten)]
     kinds: Kinds,
-    /// Who pauses the kinds and why, as a note for operators [default: the user and the host of the command].
-    #[arg(long, value_name = "TEXT")]
-    by: Option<String>,
+    #[command(flatten)]
+    pause: NewPause,
 }
 
 pub(crate) async fn run(global: &Global, output: Output, command: KindCommand) -> Result<(), Failure> {
     match command {
         KindCommand::List => list(global, output).await,
-        KindCommand::Pause(Pause { kinds: Kinds { kinds }, by }) => {
-            let by = by.unwrap_or_else(process::user_and_host);
+        KindCommand::Pause(Pause { kinds: Kinds { kinds }, pause: NewPause { note } }) => {
+            let note = note.unwrap_or_default();
             change(global, output, &kinds, async |client, kind| {
-                Ok(KindOutcomeDocument::paused(kind, client.pause_kind(kind, &by).await?))
+                Ok(KindOutcomeDocument::paused(kind, client.pause_kind(kind, &note).await?))
             })
             .await
         }
@@ -88,7 +88,7 @@ async fn change(
         Format::Json => output.json(&changed)?,
         Format::Table if changed.is_empty() => {}
         Format::Table => {
-            let rows = changed.into_iter().map(|done| [done.kind, done.outcome.replace('_', " ")]);
+            let rows = changed.into_iter().map(|done| [done.kind, done.outcome.plain()]);
             output.rows(["KIND", "OUTCOME"], rows.collect())?;
         }
     }
@@ -114,7 +114,8 @@ fn row(kind: &KindView) -> [String; 4] {
         let since = pause.since.map(|since| format!("since {}", rfc3339(since)));
         let by = pause.by.as_ref().map(|by| format!("by {by}"));
         let told = since.into_iter().chain(by).collect::<Vec<_>>().join(" ");
-        if told.is_empty() { "yes".to_owned() } else { told }
+        let told = if told.is_empty() { "yes".to_owned() } else { told };
+        pause.note.as_ref().map_or_else(|| told.clone(), |note| format!("{told}: {note}"))
     });
     [kind.kind.to_string(), kind.workers.len().to_string(), format!("{assigned}/{slots}"), paused]
 }

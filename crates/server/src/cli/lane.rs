@@ -6,7 +6,7 @@ use clap::Subcommand;
 use super::exit::Failure;
 use super::output::{Format, Output};
 use super::{Global, pages};
-use bellwether_documents::{DEFAULT_LIMIT, LaneDocument, PageQuery, json_fields};
+use bellwether_documents::{LaneDocument, PageQuery, json_fields};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LaneCommand {
@@ -19,7 +19,7 @@ pub(crate) enum LaneCommand {
 
 pub(crate) async fn run(global: &Global, output: Output, command: LaneCommand) -> Result<(), Failure> {
     let LaneCommand::List(query) = command;
-    let limit = query.limit.unwrap_or(DEFAULT_LIMIT);
+    let limit = query.limit.0;
     let client = global.reader().await?;
     let page = async |after: Option<_>, size| client.list_lanes(after.as_ref(), size).await;
     let (lanes, more) = pages::first(limit, page).await?;

@@ -59,9 +59,9 @@ pub(crate) struct Node {
     /// the worker. The worker then needs --allow-exec.
     #[arg(long)]
     pub(crate) no_sample_kinds: bool,
-    /// Tag that this worker offers to jobs that require it. Can be repeated.
-    #[arg(long)]
-    pub(crate) tag: Vec<Tag>,
+    /// Tags that this worker offers to jobs that require them.
+    #[arg(long, value_delimiter = ',', value_name = "TAG,…")]
+    pub(crate) tags: Vec<Tag>,
     /// Election strategy. The first candidate of a namespace decides; one with another strategy is refused.
     #[arg(long, default_value = "queue")]
     pub(crate) election: Word<ElectionStrategy>,
@@ -107,7 +107,9 @@ pub(crate) async fn start(zookeeper: &str, access: Access, options: Node) -> Res
             let protection = options.gateway.metrics_protection()?;
             let started = MetricsServer::start(address, protection, metrics.clone()).await;
             let server = started.map_err(|error| match error {
-                MetricsServerError::Exposed { .. } => Failure::usage(error.to_string()),
+                MetricsServerError::Exposed { .. } => {
+                    Failure::usage(format!("{error}; the flag is --insecure-metrics"))
+                }
                 _ => Failure::failed(chain(&error)),
             })?;
             tracing::info!(address = %server.address(), "the node serves metrics");
@@ -208,7 +210,7 @@ impl Node {
         builder = schedules.into_iter().fold(builder, NodeBuilder::schedule);
         if let Some(handlers) = handlers {
             builder = self
-                .tag
+                .tags
                 .iter()
                 .fold(builder.handlers(handlers).slots(self.slots), |b, tag| b.tag(tag.as_str()));
         }

@@ -31,6 +31,11 @@ pub(crate) struct Output {
     pub(crate) format: Format,
 }
 
+/// Removes payload and result, which are left out of lists.
+pub(super) fn without_payloads(view: &mut JobView) {
+    (view.payload, view.result) = (None, None);
+}
+
 impl Output {
     pub(crate) fn new(format: Format) -> Self {
         Self { format }

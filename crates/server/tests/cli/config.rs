@@ -16,7 +16,7 @@ fn file(text: &str) -> (tempfile::TempDir, PathBuf) {
 #[test]
 fn an_option_overrides_the_variable_and_the_variable_overrides_the_file() {
     let (_dir, file) =
-        file("[node]\nslots = 16\ntag = [\"gpu\", \"ssd\"]\nroles = [\"worker\"]\ndrain_grace = \"5s\"\n");
+        file("[node]\nslots = 16\ntags = [\"gpu\", \"ssd\"]\nroles = [\"worker\"]\ndrain_grace = \"5s\"\n");
     let name = file.to_str().unwrap();
     let mut show = command(&["config", "show", "--output", "json", "--config", name, "--roles", "candidate"]);
     let shown = ran(show.env("BELLWETHER_DRAIN_GRACE", "7s").env("BELLWETHER_ROLES", "worker,candidate"));
@@ -26,7 +26,7 @@ fn an_option_overrides_the_variable_and_the_variable_overrides_the_file() {
         (is["value"].clone(), is["from"].clone())
     };
     assert_eq!(of("slots"), (json!("16"), json!(format!("{name}:2"))));
-    assert_eq!(of("tag"), (json!("gpu,ssd"), json!(format!("{name}:3"))));
+    assert_eq!(of("tags"), (json!("gpu,ssd"), json!(format!("{name}:3"))));
     assert_eq!(of("drain_grace"), (json!("7s"), json!("BELLWETHER_DRAIN_GRACE")));
     assert_eq!(of("roles"), (json!("candidate"), json!("--roles")));
     assert_eq!(of("election"), (json!("queue"), json!("default")));

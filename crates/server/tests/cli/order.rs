@@ -13,10 +13,11 @@ fn name_priority_and_times_are_set_and_shown() {
         run_in(&to, &arguments).exits(0).json()
     };
     let nightly = ["job", "submit", "report", "11", "--named", "nightly", "--priority", "9", "--delay", "1h"];
-    let job = json(&nightly);
+    assert_eq!(json(&nightly)["accepted"], json!("new"));
+    let job = json(&["job", "show", "report:nightly"]);
     assert_eq!(
-        [&job["id"], &job["accepted"], &job["state"], &job["waiting"], &job["options"]["priority"]],
-        [&json!("report:nightly"), &json!("new"), &json!("delayed"), &json!("not_before"), &json!(9)]
+        [&job["state"], &job["waiting"], &job["options"]["priority"]],
+        [&json!("delayed"), &json!("not_before"), &json!(9)]
     );
     assert!(job["not_before"].is_string(), "{job}");
     assert_eq!(json(&nightly)["accepted"], json!("same"));
@@ -37,7 +38,7 @@ fn name_priority_and_times_are_set_and_shown() {
         "--expires-at",
         "2030-01-01T00:00:00Z",
     ];
-    let job = json(&at);
+    let job = json(&["job", "show", json(&at)["id"].as_str().unwrap()]);
     assert_eq!(
         [&job["not_before"], &job["expires_at"]],
         [&json!("2029-11-21T11:33:00.000Z"), &json!("2030-01-01T00:00:00.000Z")]
@@ -83,14 +84,19 @@ fn a_kind_is_paused_listed_and_resumed_and_its_jobs_are_explained() {
             "sentence": "no live worker has a handler for kind report",
         })
     );
-    let pause = ["kind", "pause", "report", "--by", "ops: the disk is full"];
+    let pause = ["kind", "pause", "report", "--note", "the disk is full"];
     assert_eq!(json(&pause), json!([{ "kind": "report", "outcome": "paused" }]));
     assert_eq!(json(&pause)[0]["outcome"], json!("already_paused"));
     let kinds = json(&["kind", "list"]);
     assert_eq!([&kinds[0]["kind"], &kinds[0]["workers"]], [&json!("report"), &json!([])]);
-    assert_eq!(kinds[0]["paused"]["by"], json!("ops: the disk is full"));
+    assert_eq!(kinds[0]["paused"]["note"], json!("the disk is full"));
     let table = run_in(&to, &["job", "explain", "a"]).exits(0).stdout;
-    assert!(table.contains("kind report is paused since 20"), "{table}");
+    assert!(
+        table.contains("kind report is paused since 20") && table.contains(": the disk is full"),
+        "{table}"
+    );
+    let table = run_in(&to, &["kind", "list"]).exits(0).stdout;
+    assert!(table.contains(": the disk is full"), "{table}");
     assert_eq!(json(&["job", "show", "a"])["waiting"], json!("paused"));
     let resume = ["kind", "resume", "report", "other"];
     let resumed = json(&resume);
@@ -104,5 +110,7 @@ fn a_kind_is_paused_listed_and_resumed_and_its_jobs_are_explained() {
     let (user, host) = by.split_once('@').unwrap();
     assert!(!user.is_empty() && !host.is_empty(), "{by}");
     let long = "x".repeat(257);
-    run_in(&to, &["kind", "pause", "report", "--by", &long]).exits(2).says("by must be at most 256 bytes");
+    run_in(&to, &["kind", "pause", "report", "--note", &long])
+        .exits(2)
+        .says("note must be at most 256 bytes");
 }

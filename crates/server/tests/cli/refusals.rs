@@ -39,7 +39,7 @@ fn invalid_input_is_rejected_with_its_field_and_bound() {
         (vec!["job", "submit", "sum", "@/no/such/file"], "cannot open /no/such/file"),
         (vec!["job", "submit", "a/b"], "kind has '/' at byte 1"),
         (vec!["job", "submit", "sum", "--id", &long], "job id is 129 bytes long: at most 128 are allowed"),
-        (vec!["job", "submit", "sum", "--tag", ""], "tag is empty"),
+        (vec!["job", "submit", "sum", "--tags", ""], "tag is empty"),
         (
             vec!["job", "submit", "sum", "--lane", ""],
             "lane is empty: give 1 to 128 characters of [A-Za-z0-9._-]",
@@ -113,13 +113,12 @@ fn help_documents_the_exit_codes_and_fields() {
     for arguments in [&["--help"][..], &["job", "--help"], &["node", "--help"], &["worker", "--help"]] {
         assert!(run(arguments).exits(0).stdout.contains("5  timed out"), "{arguments:?}");
     }
-    for arguments in
-        [&["job", "submit", "--help"][..], &["job", "list", "--help"], &["job", "cancel", "--help"]]
-    {
-        let help = run(arguments).exits(0).stdout;
-        assert!(
-            help.contains("JSON fields: assigned_at, attempt, attempts, behind,"),
-            "{arguments:?}: {help}"
-        );
+    for (verb, fields) in [
+        ("submit", "accepted, duplicate, generation, id."),
+        ("list", "assigned_at, attempt, attempts, behind,"),
+        ("cancel", "generation, id, outcome, worker."),
+    ] {
+        let help = run(&["job", verb, "--help"]).exits(0).stdout;
+        assert!(help.contains(&format!("JSON fields: {fields}")), "{verb}: {help}");
     }
 }

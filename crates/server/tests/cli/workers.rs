@@ -14,7 +14,7 @@ const SOON: Duration = Duration::from_secs(20);
 async fn a_running_worker_is_changed_and_reset() {
     let to = namespace("cli-worker-set");
     let mut node =
-        command(&["node", "-q", "--zookeeper", &to, "--node-id", "busy", "--slots", "2", "--tag", "eu"]);
+        command(&["node", "-q", "--zookeeper", &to, "--node-id", "busy", "--slots", "2", "--tags", "eu"]);
     let _node = Process::start("the node", &mut node).unwrap();
     let client = Client::connect(&to).await.unwrap();
     eventually("the worker is registered", SOON, async || !client.workers().await.unwrap().is_empty()).await;
@@ -32,11 +32,11 @@ async fn a_running_worker_is_changed_and_reset() {
     let nobody: Option<&str> = None;
     let tags: Option<Vec<&str>> = None;
     assert_eq!(
-        settings(&["--slots", "1", "--pause-kind", "sum", "--pause-kind", "echo"]),
+        settings(&["--slots", "1", "--pause-kinds", "sum,echo"]),
         json!({ "slots": 1, "tags": tags, "paused_kinds": ["echo", "sum"], "changed": nobody })
     );
     assert_eq!(
-        settings(&["--tags", "gpu,eu", "--resume-kind", "echo"]),
+        settings(&["--tags", "gpu,eu", "--resume-kinds", "echo"]),
         json!({ "slots": 1, "tags": ["eu", "gpu"], "paused_kinds": ["sum"], "changed": nobody })
     );
     let listed = run_in(&to, &["worker", "list", "--output", "json"]).exits(0).json();
@@ -55,7 +55,7 @@ async fn a_running_worker_is_changed_and_reset() {
     );
     run_in(&to, &["job", "wait", "a", "--timeout", "30s"]).exits(0);
     for (wrong, code, said) in [
-        (&["--pause-kind", "smu"][..], 2, "the worker has no handler for kind smu"),
+        (&["--pause-kinds", "smu"][..], 2, "the worker has no handler for kind smu"),
         (&["--slots", "4097"], 2, "slots must be 0 to 4096, not 4097"),
         (&["--tags", "a b"], 2, "tag has ' ' at byte 1"),
         (&[], 2, "required"),

@@ -137,8 +137,10 @@ async fn a_kind_is_paused_and_resumed_and_a_worker_drained() {
     browse(stage.address(), async |page| {
         page.open("#/kinds").await;
         page.click("Pause sum").await;
+        page.fill("note", "the disk is full").await;
         page.click("Pause").await;
         page.shows("paused by").await;
+        page.shows(": the disk is full").await;
         page.click("Resume sum").await;
         page.hides("paused by").await;
 
@@ -208,7 +210,7 @@ async fn a_schedule_is_edited_with_a_preview_of_its_ticks() {
         let previewed =
             "return [...document.querySelectorAll('.preview time')].map((at) => at.dateTime.slice(11))";
         page.until("the ticks of the present rule", async |page| {
-            page.run(previewed).await == json!(vec!["02:30:00Z"; 5])
+            page.run(previewed).await == json!(vec!["02:30:00.000Z"; 5])
         })
         .await;
         let limits = async |page: &Page| {
@@ -220,7 +222,7 @@ async fn a_schedule_is_edited_with_a_preview_of_its_ticks() {
         page.run("const of = document.querySelector('[name=misfire]'); of.value = 'once'; of.dispatchEvent(new Event('input', { bubbles: true }))").await;
         page.fill("time", "15 5 * * *").await;
         page.until("the ticks of the new rule", async |page| {
-            page.run(previewed).await == json!(vec!["05:15:00Z"; 5])
+            page.run(previewed).await == json!(vec!["05:15:00.000Z"; 5])
         })
         .await;
         assert!(violations(&page).await.is_empty(), "the dialog is accessible");

@@ -272,7 +272,7 @@ async fn times_are_local_and_their_tooltips_have_utc() {
             .await;
         let [local, tooltip, instant] = [0, 1, 2].map(|at| tick[at].as_str().unwrap().to_owned());
         assert!(local.contains("2:00:00 PM"), "two hours from UTC in July: {local}");
-        assert_eq!((instant.get(4..), tooltip), (Some("-07-01T12:00:00Z"), format!("{instant} (UTC)")));
+        assert_eq!((instant.get(4..), tooltip), (Some("-07-01T12:00:00.000Z"), format!("{instant} (UTC)")));
         page.open("#/jobs").await;
         page.shows("1 loaded").await;
         let submitted = page.run("return document.querySelector('tbody time').title").await;

@@ -131,7 +131,7 @@ async fn a_job_is_cancelled_and_retried() {
     assert_eq!(change("cancel").await.is(200).json()["outcome"], "cancelled");
     assert_eq!(change("cancel").await.is(200).json()["outcome"], "already_cancelled");
     let reopened = change("retry").await.is(200).json();
-    assert_eq!(reopened, json!({ "id": "a", "outcome": "reopened", "generation": 2 }));
+    assert_eq!(reopened, json!({ "id": "a", "outcome": "reopened", "worker": null, "generation": 2 }));
     let node = stage.node().await;
     stage.get("/v1/jobs/a/wait").await.is(200);
     change("cancel").await.problem(409, "conflict", "it cannot be cancelled");

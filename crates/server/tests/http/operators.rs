@@ -144,6 +144,15 @@ async fn a_paused_kind_is_the_explanation_of_its_waiting_jobs() {
     assert_eq!(stage.get("/v1/jobs/a/wait?timeout=300ms").await.is(202).json()["state"], "queued");
     assert_eq!(change("resume").await["outcome"], "resumed");
     assert_eq!(change("resume").await["outcome"], "not_paused");
+    stage.post("/v1/kinds/sum/pause", r#"{"note": "deploy"}"#).await.is(200);
+    let kinds = stage.get("/v1/kinds").await.is(200).json();
+    let sum = kinds.as_array().unwrap().iter().find(|kind| kind["kind"] == "sum").unwrap();
+    assert_eq!(sum["paused"]["note"], "deploy");
+    assert_eq!(change("resume").await["outcome"], "resumed");
+    let long = json!({ "note": "x".repeat(257) }).to_string();
+    let why = "note must be at most 256 bytes";
+    stage.post("/v1/kinds/sum/pause", &long).await.problem(400, "invalid", why);
+    stage.post("/v1/kinds/sum/pause", r#"{"by": "ada"}"#).await.problem(400, "invalid", "unknown field `by`");
     assert_eq!(stage.get("/v1/jobs/a/wait").await.is(200).json()["result"], 3);
     stage.post("/v1/kinds/a%2Fb/pause", "").await.problem(400, "invalid", "kind has '/' at byte 1");
     node.stop().await;
@@ -155,7 +164,8 @@ async fn a_schedule_is_added_shown_paused_triggered_and_removed() {
     let nightly = r#"{"id": "nightly", "cron": "0 3 * * *", "zone": "Europe/Berlin", "misfire": "catch_up", "catch_up": 3, "catch_up_within": "1m",
         "overlap": "queue", "job": {"kind": "sum", "payload": [1, 2], "options": {"priority": 7, "tags": ["gpu"]}}}"#;
     let made = stage.post("/v1/schedules", nightly).await.is(201).json();
-    assert_eq!(made["when"], json!({ "cron": "0 3 * * *", "zone": "Europe/Berlin" }));
+    let rule = ["cron", "zone", "every", "anchor", "at"].map(|field| made[field].clone());
+    assert_eq!(json!(rule), json!(["0 3 * * *", "Europe/Berlin", null, null, null]));
     let late = ["misfire", "catch_up", "catch_up_within", "grace"].map(|field| made[field].clone());
     assert_eq!(json!(late), json!(["catch_up", 3, "1m", "1m"]));
     assert_eq!((&made["state"], &made["overlap"]), (&json!("ticking"), &json!("queue")));
@@ -172,6 +182,7 @@ async fn a_schedule_is_added_shown_paused_triggered_and_removed() {
     assert_eq!(made["payload"], json!([1, 2]));
     let mut listed = made.clone();
     listed["payload"] = json!(null);
+    assert_eq!(listed.as_object_mut().unwrap().remove("added"), Some(json!("created")));
     assert_eq!(
         stage.get("/v1/schedules").await.is(200).json(),
         json!({ "schedules": [listed], "next": null })

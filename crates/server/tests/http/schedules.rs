@@ -11,12 +11,12 @@ async fn the_next_ticks_of_a_rule_are_shown_before_it_is_used() {
     let stage = Stage::new("http-ticks").await;
     let ticks = async |query: &str| stage.get(&format!("/v1/ticks?{query}")).await;
     let after = "after=2026-03-28T00:00:00Z";
-    let cron = ticks(&format!("cron=30%202%20*%20*%20*&zone=Europe/Berlin&count=3&{after}")).await.is(200);
+    let cron = ticks(&format!("cron=30%202%20*%20*%20*&zone=Europe/Berlin&limit=3&{after}")).await.is(200);
     // On 29 March the clocks of Berlin skip 02:30, so the tick is at 03:00 there.
-    let next = ["2026-03-28T01:30:00Z", "2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"];
+    let next = ["2026-03-28T01:30:00.000Z", "2026-03-29T01:00:00.000Z", "2026-03-30T00:30:00.000Z"];
     assert_eq!(cron.json(), json!({ "next": next }));
-    let every = ticks(&format!("every=1h&anchor=2026-03-28T00:10:00Z&count=1&{after}")).await.is(200);
-    assert_eq!(every.json(), json!({ "next": ["2026-03-28T00:10:00Z"] }));
+    let every = ticks(&format!("every=1h&anchor=2026-03-28T00:10:00Z&limit=1&{after}")).await.is(200);
+    assert_eq!(every.json(), json!({ "next": ["2026-03-28T00:10:00.000Z"] }));
     assert_eq!(ticks("at=2020-01-01T00:00:00Z").await.is(200).json(), json!({ "next": [] }));
     assert_eq!(ticks("every=1m").await.is(200).json()["next"].as_array().unwrap().len(), 5);
     for (query, why) in [
@@ -27,8 +27,8 @@ async fn the_next_ticks_of_a_rule_are_shown_before_it_is_used() {
         ("cron=*%20*%20*%20*%20*&zone=Mars/Base", "not an IANA zone"),
         ("every=1ms", "every must be 1s to 366d"),
         ("every=1m&zone=UTC", "zone needs cron"),
-        ("every=1m&count=0", "count must be 1 to 100, not 0"),
-        ("every=1m&count=101", "count must be 1 to 100, not 101"),
+        ("every=1m&limit=0", "limit must be 1 to 100, not 0"),
+        ("every=1m&limit=101", "limit must be 1 to 100, not 101"),
     ] {
         ticks(query).await.problem(400, "invalid", why);
     }
@@ -51,11 +51,11 @@ async fn the_ticks_of_a_schedule_have_their_jobs() {
     for tick in shown["last"].as_array().unwrap() {
         assert!(tick["at"].as_str() < shown["next"][0].as_str(), "{shown}");
         if let Some(job) = tick["job"].as_str() {
-            assert_eq!(job, format!("often@{}", tick["at"].as_str().unwrap()));
+            assert_eq!(job, format!("often@{}", tick["at"].as_str().unwrap().replace(".000", "")));
         }
     }
     stage.post("/v1/schedules/often/pause", "").await.is(200);
-    let paused = stage.get("/v1/schedules/often/ticks?count=1").await.is(200).json();
+    let paused = stage.get("/v1/schedules/often/ticks?limit=1").await.is(200).json();
     assert_eq!((&paused["next"], paused["last"].as_array().unwrap().len()), (&json!([]), 1));
     stage.get("/v1/schedules/none/ticks").await.problem(404, "not-found", "there is no schedule none");
     node.stop().await;
@@ -121,13 +121,13 @@ async fn a_schedule_is_changed_and_keeps_its_job() {
     for _again in 0..2 {
         let changed =
             change(r#"{"cron": "30 4 * * *", "zone": "Europe/Berlin", "grace": "2m"}"#).await.is(200).json();
-        assert_eq!(changed["when"], json!({ "cron": "30 4 * * *", "zone": "Europe/Berlin" }));
+        assert_eq!((&changed["cron"], &changed["zone"]), (&json!("30 4 * * *"), &json!("Europe/Berlin")));
         assert_eq!((&changed["grace"], &changed["overlap"]), (&json!("2m"), &json!("forbid")));
         assert_eq!((&changed["options"], &changed["kind"]), (&made["options"], &made["kind"]));
         assert_eq!(changed["spec_version"], 2, "a repeated change changes nothing");
     }
     let changed = change(r#"{"every": "1h", "misfire": "skip"}"#).await.is(200).json();
-    assert_eq!((&changed["when"]["every"], &changed["misfire"]), (&json!("1h"), &json!("skip")));
+    assert_eq!((&changed["every"], &changed["misfire"]), (&json!("1h"), &json!("skip")));
     let job = stage.post("/v1/schedules/nightly/trigger", "").await.is(201);
     let job = stage.get(job.header("location").unwrap()).await.is(200).json();
     assert_eq!(job["payload"], json!([1, 2]));

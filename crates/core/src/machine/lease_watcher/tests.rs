@@ -3,7 +3,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::group::{End, Mark};
-use crate::job::{AttemptEndKind, ClosedAttempt, JobState, Membership, Payload, Placement, Role, Verdict};
+use crate::job::{AttemptOutcome, ClosedAttempt, JobState, Membership, Payload, Placement, Role, Verdict};
 use crate::name::{GroupId, Kind, Lane};
 use crate::outcome::{Reason, Rejection};
 use crate::path;
@@ -126,13 +126,13 @@ fn an_attempt_without_a_sign_of_life_is_closed_with_every_fence() {
     let (worker, job) = key(1);
     let ending = crate::job::Ending::LeaseExpired;
     let (closed, close) = txn::reclaim(&job, worker, (&assignment(), 0), (record(), 5), ending, &[], WALL);
-    assert_eq!(closed.last.unwrap().how, AttemptEndKind::LeaseExpired);
+    assert_eq!(closed.last.unwrap().how, AttemptOutcome::LeaseExpired);
     assert!(closed.delay().is_some(), "it backs off");
     let batch = committed(effects);
     let ops: Vec<Op> = batch.ops().cloned().collect();
     assert_eq!(ops, [vec![txn::fence(3)], close, vec![txn::shun(worker)]].concat());
     let out = leader.on(Event::Committed(batch, Outcome::Applied(())));
-    let closed = ClosedAttempt { how: AttemptEndKind::LeaseExpired, dead: false };
+    let closed = ClosedAttempt { how: AttemptOutcome::LeaseExpired, dead: false };
     assert!(matches!(&out[..], [Effect::Revoked(revoked)] if was_closed(revoked, closed)));
     assert!(leader.machine.is_empty());
 }
@@ -242,7 +242,7 @@ fn a_revoked_attempt_with_a_cancel_flag_ends_as_cancelled() {
     let case = Case { assignment: Stored::Value(flagged, 0), ..case(1, 0) };
     let batch = committed(leader.on(Event::CasesRead(vec![case])));
     let out = leader.on(Event::Committed(batch, Outcome::Applied(())));
-    let closed = ClosedAttempt { how: AttemptEndKind::Cancelled, dead: false };
+    let closed = ClosedAttempt { how: AttemptOutcome::Cancelled, dead: false };
     assert!(matches!(&out[..], [Effect::Revoked(revoked)] if was_closed(revoked, closed)));
 }
 
@@ -304,7 +304,7 @@ fn a_close_omits_the_turn_or_group_parts_that_an_operator_changed() {
     assert_eq!(gone, expected);
     assert_eq!(batch.ops().count(), 4, "the fence, the record, the assignment and the inbox");
     let out = leader.on(Event::Committed(batch, Outcome::Applied(())));
-    let closed = ClosedAttempt { how: AttemptEndKind::LeaseExpired, dead: true };
+    let closed = ClosedAttempt { how: AttemptOutcome::LeaseExpired, dead: true };
     assert!(matches!(&out[..], [Effect::Revoked(revoked)] if was_closed(revoked, closed)));
 }
 

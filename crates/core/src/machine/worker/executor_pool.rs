@@ -257,7 +257,7 @@ impl ExecutorPool {
             if !overdue {
                 return Some(start);
             }
-            self.report(*start, Ending::Overdue, out);
+            self.report(*start, Ending::Expired, out);
         }
         None
     }

@@ -92,7 +92,7 @@ fn a_job_that_expired_before_its_slot_is_ended_without_a_run_and_the_next_one_st
         Effect::WantSlot => (job(99), None),
         other => panic!("{other:?}"),
     });
-    let overdue = Some(&Ending::Overdue);
+    let overdue = Some(&Ending::Expired);
     assert_eq!(
         told.collect::<Vec<_>>(),
         [(job(0), overdue), (job(1), overdue), (job(2), None), (job(99), None)],
@@ -129,16 +129,16 @@ fn the_ending_depends_on_the_handlers_outcome_and_the_reason_to_stop() {
         (Some(cancel.clone()), invalid.clone(), Some(Ending::Cancelled)),
         (Some(cancel), later.clone(), Some(Ending::Cancelled)),
         (None, invalid.clone(), Some(Ending::Invalid("x".into()))),
-        (None, later.clone(), Some(Ending::Deferred(Duration::from_secs(9)))),
+        (None, later.clone(), Some(Ending::Snoozed(Duration::from_secs(9)))),
         (Some(lapsed.clone()), Run::Succeeded(result()), Some(success.clone())),
         (Some(lapsed.clone()), failure.clone(), Some(Ending::LeaseExpired)),
         (Some(lapsed.clone()), Run::Aborted, Some(Ending::LeaseExpired)),
         (Some(lapsed.clone()), Run::Lapsed, Some(Ending::LeaseExpired)),
         (Some(lapsed.clone()), invalid.clone(), Some(Ending::Invalid("x".into()))),
-        (Some(lapsed), later.clone(), Some(Ending::Deferred(Duration::from_secs(9)))),
+        (Some(lapsed), later.clone(), Some(Ending::Snoozed(Duration::from_secs(9)))),
         (Some(Event::Drain(T)), Run::Succeeded(result()), Some(success)),
         (Some(Event::Drain(T)), invalid, Some(Ending::Invalid("x".into()))),
-        (Some(Event::Drain(T)), later, Some(Ending::Deferred(Duration::from_secs(9)))),
+        (Some(Event::Drain(T)), later, Some(Ending::Snoozed(Duration::from_secs(9)))),
         (Some(Event::Drain(T)), failure.clone(), Some(Ending::Released)),
         (Some(Event::Drain(T)), Run::Aborted, Some(Ending::Released)),
         (Some(Event::Drain(T)), Run::Lapsed, Some(Ending::Released)),
@@ -315,7 +315,7 @@ fn a_job_that_waits_for_its_kinds_limit_is_cancelled_expires_and_is_handed_back_
     let effects = handle(&mut machine, Event::Start(vec![of_kind(4, "sum")]));
     assert_eq!(effects, [Effect::WantSlot]);
     let effects = handle(&mut machine, Event::SlotGranted(WallMillis(6)));
-    assert_eq!(reported(&effects), Some(&Ending::Overdue), "the limit does not hide that a job has expired");
+    assert_eq!(reported(&effects), Some(&Ending::Expired), "the limit does not hide that a job has expired");
     assert!(matches!(effects.last(), Some(Effect::Launch(start)) if start.job == job(4)), "{effects:?}");
 }
 

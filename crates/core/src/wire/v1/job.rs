@@ -10,7 +10,7 @@ use super::parts::{TraceV1, bytes, count, error_text, few, set, value};
 use crate::backoff::Backoff;
 use crate::budget::{MAX_FORMER_IDS, MAX_MEMBERS, MAX_PAST_ATTEMPTS, MAX_PAST_ERROR_BYTES, MAX_TAGS};
 use crate::job::{
-    Attempt, AttemptEnd, AttemptEndKind, ContentType, JobRecord, JobState, Membership, PastAttempt, Payload,
+    Attempt, AttemptEnd, AttemptOutcome, ContentType, JobRecord, JobState, Membership, PastAttempt, Payload,
     Placement, Policy, Priority, Progress, Role, Verdict,
 };
 use crate::name::{AffinityKey, GroupId, Kind, Lane, Tag, WorkerId};
@@ -80,7 +80,7 @@ pub(super) struct PlacementV1 {
 struct AttemptEndV1 {
     number: u32,
     worker: [u8; 16],
-    how: AttemptEndKindV1,
+    how: AttemptOutcomeV1,
     at: u64,
 }
 
@@ -93,16 +93,16 @@ struct PastAttemptV1 {
 }
 
 #[derive(Serialize, Deserialize)]
-enum AttemptEndKindV1 {
+enum AttemptOutcomeV1 {
     Succeeded,
     Failed,
     Lost,
     Released,
     Cancelled,
     Invalid,
-    Deferred,
+    Snoozed,
     LeaseExpired,
-    Overdue,
+    Expired,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -207,15 +207,15 @@ impl TryFrom<PlacementV1> for Placement {
 impl From<&AttemptEnd> for AttemptEndV1 {
     fn from(end: &AttemptEnd) -> Self {
         let how = match end.how {
-            AttemptEndKind::Succeeded => AttemptEndKindV1::Succeeded,
-            AttemptEndKind::Failed => AttemptEndKindV1::Failed,
-            AttemptEndKind::Lost => AttemptEndKindV1::Lost,
-            AttemptEndKind::Released => AttemptEndKindV1::Released,
-            AttemptEndKind::Cancelled => AttemptEndKindV1::Cancelled,
-            AttemptEndKind::Invalid => AttemptEndKindV1::Invalid,
-            AttemptEndKind::Deferred => AttemptEndKindV1::Deferred,
-            AttemptEndKind::LeaseExpired => AttemptEndKindV1::LeaseExpired,
-            AttemptEndKind::Overdue => AttemptEndKindV1::Overdue,
+            AttemptOutcome::Succeeded => AttemptOutcomeV1::Succeeded,
+            AttemptOutcome::Failed => AttemptOutcomeV1::Failed,
+            AttemptOutcome::Lost => AttemptOutcomeV1::Lost,
+            AttemptOutcome::Released => AttemptOutcomeV1::Released,
+            AttemptOutcome::Cancelled => AttemptOutcomeV1::Cancelled,
+            AttemptOutcome::Invalid => AttemptOutcomeV1::Invalid,
+            AttemptOutcome::Snoozed => AttemptOutcomeV1::Snoozed,
+            AttemptOutcome::LeaseExpired => AttemptOutcomeV1::LeaseExpired,
+            AttemptOutcome::Expired => AttemptOutcomeV1::Expired,
         };
         Self { number: end.attempt.number, worker: end.attempt.worker.uuid().into_bytes(), how, at: end.at.0 }
     }
@@ -225,15 +225,15 @@ impl TryFrom<AttemptEndV1> for AttemptEnd {
     type Error = WireError;
     fn try_from(stored: AttemptEndV1) -> Result<Self, WireError> {
         let how = match stored.how {
-            AttemptEndKindV1::Succeeded => AttemptEndKind::Succeeded,
-            AttemptEndKindV1::Failed => AttemptEndKind::Failed,
-            AttemptEndKindV1::Lost => AttemptEndKind::Lost,
-            AttemptEndKindV1::Released => AttemptEndKind::Released,
-            AttemptEndKindV1::Cancelled => AttemptEndKind::Cancelled,
-            AttemptEndKindV1::Invalid => AttemptEndKind::Invalid,
-            AttemptEndKindV1::Deferred => AttemptEndKind::Deferred,
-            AttemptEndKindV1::LeaseExpired => AttemptEndKind::LeaseExpired,
-            AttemptEndKindV1::Overdue => AttemptEndKind::Overdue,
+            AttemptOutcomeV1::Succeeded => AttemptOutcome::Succeeded,
+            AttemptOutcomeV1::Failed => AttemptOutcome::Failed,
+            AttemptOutcomeV1::Lost => AttemptOutcome::Lost,
+            AttemptOutcomeV1::Released => AttemptOutcome::Released,
+            AttemptOutcomeV1::Cancelled => AttemptOutcome::Cancelled,
+            AttemptOutcomeV1::Invalid => AttemptOutcome::Invalid,
+            AttemptOutcomeV1::Snoozed => AttemptOutcome::Snoozed,
+            AttemptOutcomeV1::LeaseExpired => AttemptOutcome::LeaseExpired,
+            AttemptOutcomeV1::Expired => AttemptOutcome::Expired,
         };
         let worker = WorkerId::new(Uuid::from_bytes(stored.worker));
         let number = count("attempt", stored.number)?;

@@ -47,7 +47,7 @@ pub(crate) struct End {
 /// How an attempt ended.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[schema(as = AttemptOutcome)]
+#[schema(as = AttemptEnd)]
 pub(crate) enum Outcome {
     /// With this result.
     Succeeded(PayloadDocument),

@@ -1,6 +1,6 @@
 //! The invariants for each transaction that changes the job.
 
-use bellwether_core::job::{Assignment, AttemptEndKind, JobRecord, JobState, Verdict};
+use bellwether_core::job::{Assignment, AttemptOutcome, JobRecord, JobState, Verdict};
 use bellwether_core::name::WorkerId;
 use bellwether_core::path::{self, Place};
 use uuid::Uuid;
@@ -108,7 +108,7 @@ impl View {
         };
         let (last, assignment) = assigned;
         let in_order = record.attempts == before.attempts + 1 && last.attempt.number == record.attempts;
-        let ran = matches!(last.how, AttemptEndKind::Succeeded | AttemptEndKind::Failed);
+        let ran = matches!(last.how, AttemptOutcome::Succeeded | AttemptOutcome::Failed);
         let policy = &record.policy;
         if !in_order
             || (ran && assignment.attempt != record.attempts)

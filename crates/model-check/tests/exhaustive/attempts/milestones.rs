@@ -1,6 +1,6 @@
 //! The milestones of each transaction.
 
-use bellwether_core::job::{AttemptEndKind, JobState, Verdict};
+use bellwether_core::job::{AttemptOutcome, JobState, Verdict};
 use bellwether_core::outcome::Reason;
 use bellwether_core::path::{self, Place};
 use bellwether_core::txn::{Op, Subject};
@@ -27,28 +27,28 @@ impl Attempts {
         let Some(last) = record.last.filter(|_| before.attempts != record.attempts) else { return };
         let cancelled = was.assigned.iter().any(|(_, assignment)| assignment.cancel);
         match last.how {
-            AttemptEndKind::Succeeded if cancelled => self.note(Milestone::CancelTooLate),
-            AttemptEndKind::Succeeded if was.assigned.iter().any(|(_, it)| it.moved_from.is_some()) => {
+            AttemptOutcome::Succeeded if cancelled => self.note(Milestone::CancelTooLate),
+            AttemptOutcome::Succeeded if was.assigned.iter().any(|(_, it)| it.moved_from.is_some()) => {
                 self.note(Milestone::Moved);
             }
-            AttemptEndKind::Succeeded if record.attempts > 1 => self.note(Milestone::Second),
-            AttemptEndKind::Succeeded => self.note(Milestone::Succeeded),
-            AttemptEndKind::Cancelled if matches!(author, Author::Leader(_)) => {
+            AttemptOutcome::Succeeded if record.attempts > 1 => self.note(Milestone::Second),
+            AttemptOutcome::Succeeded => self.note(Milestone::Succeeded),
+            AttemptOutcome::Cancelled if matches!(author, Author::Leader(_)) => {
                 let lost = !state.workers.iter().any(|it| it.alive && it.id == last.attempt.worker);
                 self.note(if lost { Milestone::CancelledLost } else { Milestone::CancelledSilent });
             }
-            AttemptEndKind::Cancelled => self.note(Milestone::CancelledRunning),
-            AttemptEndKind::Lost | AttemptEndKind::Failed if record.is_terminal() => {
+            AttemptOutcome::Cancelled => self.note(Milestone::CancelledRunning),
+            AttemptOutcome::Lost | AttemptOutcome::Failed if record.is_terminal() => {
                 self.note(Milestone::Dead)
             }
-            AttemptEndKind::Lost => self.note(Milestone::Recovered),
-            AttemptEndKind::LeaseExpired => self.note(Milestone::Revoked),
-            AttemptEndKind::Released if stage::drains(&state.zk) => self.note(Milestone::HandedBack),
-            AttemptEndKind::Failed
-            | AttemptEndKind::Released
-            | AttemptEndKind::Invalid
-            | AttemptEndKind::Deferred => {}
-            AttemptEndKind::Overdue => self.note(Milestone::Overdue),
+            AttemptOutcome::Lost => self.note(Milestone::Recovered),
+            AttemptOutcome::LeaseExpired => self.note(Milestone::Revoked),
+            AttemptOutcome::Released if stage::drains(&state.zk) => self.note(Milestone::HandedBack),
+            AttemptOutcome::Failed
+            | AttemptOutcome::Released
+            | AttemptOutcome::Invalid
+            | AttemptOutcome::Snoozed => {}
+            AttemptOutcome::Expired => self.note(Milestone::Overdue),
         }
         if record.attempts > 1
             && state.workers.iter().any(|worker| worker.run.as_ref().is_some_and(|run| run.attempt == 1))
@@ -90,7 +90,7 @@ impl Attempts {
             }
             (Author::Leader(_), _) if *reason == Reason::BadVersion => {
                 let succeeded = View::of(&state.zk).record.and_then(|(record, _)| record.last);
-                let done = succeeded.is_some_and(|last| last.how == AttemptEndKind::Succeeded);
+                let done = succeeded.is_some_and(|last| last.how == AttemptOutcome::Succeeded);
                 if done {
                     self.note(Milestone::DoneInTime);
                 }
@@ -107,7 +107,7 @@ impl Attempts {
                 }
                 let lost = view.record.and_then(|(record, _)| record.last);
                 if lost.is_some_and(|last| {
-                    matches!(last.how, AttemptEndKind::Lost | AttemptEndKind::LeaseExpired)
+                    matches!(last.how, AttemptOutcome::Lost | AttemptOutcome::LeaseExpired)
                 }) {
                     self.note(Milestone::ZombieRejected);
                 }

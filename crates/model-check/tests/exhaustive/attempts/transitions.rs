@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bellwether_core::budget::{DEFAULT_LEASE, MIN_RETENTION};
-use bellwether_core::job::{Assignment, AttemptEndKind, ClosedAttempt, JobRecord, Payload};
+use bellwether_core::job::{Assignment, AttemptOutcome, ClosedAttempt, JobRecord, Payload};
 use bellwether_core::machine::lease_watcher::LEASE_MARGIN;
 use bellwether_core::machine::worker::Lookup;
 use bellwether_core::machine::worker::executor_pool::Run;
@@ -106,7 +106,7 @@ impl Attempts {
                     let last = last.filter(|last| last.attempt.number == attempt);
                     let truth = last.is_none_or(|last| match settled {
                         Settled::Closed(ClosedAttempt { how, .. }) => {
-                            how != AttemptEndKind::Lost && last.how == how && last.attempt.worker == worker(n)
+                            how != AttemptOutcome::Lost && last.how == how && last.attempt.worker == worker(n)
                         }
                         Settled::Zombie => by_leader(last.how) || last.attempt.worker != worker(n),
                     });
@@ -429,8 +429,8 @@ impl Attempts {
 }
 
 /// Returns whether a leader may have written this end. That the lease is over may also be found by a worker.
-fn by_leader(how: AttemptEndKind) -> bool {
-    matches!(how, AttemptEndKind::Lost | AttemptEndKind::LeaseExpired)
+fn by_leader(how: AttemptOutcome) -> bool {
+    matches!(how, AttemptOutcome::Lost | AttemptOutcome::LeaseExpired)
 }
 
 /// Sends hints about an operation to the watchers.

@@ -4,7 +4,7 @@ use bellwether::{Job, Schedule};
 
 use super::value::Json;
 use crate::cli::exit::chain;
-use bellwether_documents::{NewSchedule, ScheduledJob};
+use bellwether_documents::{NewSchedule, ScheduledJob, json_job};
 
 pub(super) type Section = NewSchedule<ScheduledJob<Json>>;
 
@@ -17,9 +17,5 @@ pub(super) fn schedule(section: Section) -> Result<Schedule, String> {
 }
 
 fn payload(kind: &str, Json(payload): Json, content_type: &str) -> Result<Job, String> {
-    match payload {
-        payload if content_type == "application/json" => Ok(Job::new(kind, &payload)),
-        serde_json::Value::String(text) => Ok(Job::raw(kind, content_type, text.into_bytes())),
-        _ => Err(format!("payload must be a string, because its content_type is {content_type:?}")),
-    }
+    Ok(json_job(kind, &payload.to_string(), content_type)?)
 }

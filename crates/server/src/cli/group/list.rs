@@ -1,7 +1,7 @@
 //! `group list`.
 
 use bellwether::client::{GroupSummary, rfc3339};
-use bellwether_documents::{DEFAULT_LIMIT, GroupQuery, GroupSummaryDocument};
+use bellwether_documents::{GroupQuery, GroupSummaryDocument};
 
 use super::super::exit::Failure;
 use super::super::output::{Format, Output};
@@ -9,7 +9,7 @@ use super::super::{Global, pages};
 
 pub(super) async fn run(global: &Global, output: Output, query: GroupQuery) -> Result<(), Failure> {
     let client = global.reader().await?;
-    let (stage, limit) = (query.stage(), query.limit.unwrap_or(DEFAULT_LIMIT));
+    let (stage, limit) = (query.stage(), query.limit.0);
     let page = async |after: Option<_>, size| client.list_groups(stage, after.as_ref(), size).await;
     let (groups, more) = pages::first(limit, page).await?;
     client.close().await;

@@ -5,8 +5,8 @@ use clap::Args;
 
 use super::super::Global;
 use super::super::exit::Failure;
-use super::super::output::{Format, Output};
-use bellwether_documents::{DEFAULT_LIMIT, MemberDocument, MemberQuery};
+use super::super::output::{Format, Output, without_payloads};
+use bellwether_documents::{Limit, MemberDocument, MemberQuery};
 
 /// Jobs read by one call.
 const PAGE: usize = 500;
@@ -20,8 +20,7 @@ pub(crate) struct Members {
 }
 
 pub(super) async fn run(global: &Global, output: Output, members: Members) -> Result<(), Failure> {
-    let Members { group, query: MemberQuery { from, limit, .. } } = members;
-    let limit = limit.unwrap_or(DEFAULT_LIMIT);
+    let Members { group, query: MemberQuery { from, limit: Limit(limit), payloads } } = members;
     let client = global.reader().await?;
     let mut reader = client.group_members::<Untyped>(&group).starting_at(from);
     let (mut numbers, mut ids, mut next) = (Vec::new(), Vec::new(), None);
@@ -38,6 +37,9 @@ pub(super) async fn run(global: &Global, output: Output, members: Members) -> Re
         jobs.extend(client.get_many(ids).await?);
     }
     client.close().await;
+    if !payloads {
+        jobs.iter_mut().flatten().for_each(without_payloads);
+    }
     let members = numbers.iter().zip(&ids).zip(&jobs);
     match output.format {
         Format::Json => {

@@ -4,17 +4,17 @@ use bellwether::JobView;
 use bellwether::client::Listing;
 
 use super::super::exit::Failure;
-use super::super::output::Output;
+use super::super::output::{Output, without_payloads};
 use super::super::{Global, pages};
 use super::{is_json, table};
-use bellwether_documents::{DEFAULT_LIMIT, JobDocument, JobQuery};
+use bellwether_documents::{JobDocument, JobQuery};
 
 pub(super) async fn run(global: &Global, output: Output, query: JobQuery) -> Result<(), Failure> {
     let client = global.reader().await?;
-    let limit = query.limit.unwrap_or(DEFAULT_LIMIT);
+    let limit = query.limit.0;
     let mut listing = client.list(query.filter());
     let printed = if is_json(output) {
-        print_json(output, &mut listing, limit).await
+        print_json(output, &mut listing, limit, query.payloads).await
     } else {
         print_table(output, &mut listing, limit).await
     };
@@ -43,11 +43,19 @@ async fn print_table(output: Output, listing: &mut Listing, limit: usize) -> Res
 }
 
 /// Prints each job immediately, so that a long list needs no memory.
-async fn print_json(output: Output, listing: &mut Listing, limit: usize) -> Result<(), Failure> {
+async fn print_json(
+    output: Output,
+    listing: &mut Listing,
+    limit: usize,
+    payloads: bool,
+) -> Result<(), Failure> {
     let mut printed = 0;
     while printed < limit
-        && let Some(view) = listing.next().await?
+        && let Some(mut view) = listing.next().await?
     {
+        if !payloads {
+            without_payloads(&mut view);
+        }
         output.text(if printed == 0 { "[" } else { "," })?;
         output.json(&JobDocument::from(&view))?;
         printed += 1;

@@ -13,7 +13,9 @@ use clap::{Args, Subcommand};
 use super::Global;
 use super::exit::{Failure, Kind, LibraryError};
 use super::output::{Format, Output, short};
-use bellwether_documents::{JobDocument, JobQuery, NewPurge, PurgedDocument, json_fields};
+use bellwether_documents::{
+    JobDocument, JobOutcomeDocument, JobQuery, NewPurge, PurgedDocument, SubmittedDocument, json_fields,
+};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Job {
@@ -22,9 +24,8 @@ pub(crate) enum Job {
     /// Prints the id of each job, or with --wait its outcome. A submission is acknowledged when a majority of the
     /// ZooKeeper servers has it on disk.
     ///
-    /// JSON: an object, or with --count an array, with the fields below, duplicate (whether the job already existed) and accepted
-    /// (new, same, other or again). JSON payloads and results are embedded unchanged.
-    #[command(after_long_help = json_fields::<JobDocument>())]
+    /// JSON: an object, or with --count an array; with --wait as for `job show`.
+    #[command(after_long_help = json_fields::<SubmittedDocument>())]
     Submit(Box<submit::Submit>),
     /// Show jobs with their state and the reason for waiting.
     ///
@@ -33,9 +34,7 @@ pub(crate) enum Job {
     Show(Ids),
     /// Explain why jobs are not running, in one sentence per job.
     ///
-    /// JSON: an object for one id, an array for several. Fields: id, state, why (a word), sentence, and the details for
-    /// that word: kind, tags, missing, by, since, workers, slots, not_before, until, failures, losses, alone, error,
-    /// expired_at, lane, behind, status, worker, node, attempt, cancel_requested, note, finished_at.
+    /// JSON: an object for one id, an array for several. Fields: id, state, why (a word), sentence, and the values in the sentence.
     Explain(Ids),
     /// Wait until jobs have ended, up to --timeout.
     ///
@@ -44,16 +43,15 @@ pub(crate) enum Job {
     Wait(show::Wait),
     /// Cancel jobs: waiting jobs immediately, running jobs by asking their handlers to stop.
     ///
-    /// JSON as for `job show`, with outcome: cancelled, requested, already_cancelled or already_ended. If the jobs cannot be read
-    /// afterwards, only id and outcome.
-    #[command(after_long_help = json_fields::<JobDocument>())]
+    /// JSON: an object for one id, an array for several. A job that has ended in another state is an error.
+    #[command(after_long_help = json_fields::<JobOutcomeDocument>())]
     Cancel(Ids),
     /// Queue dead or cancelled jobs again, or release jobs from quarantine.
     ///
     /// A job is released from quarantine if this build can read its record. It keeps its attempts and counts.
     ///
-    /// JSON as for `job cancel`, with outcome: reopened, released (from quarantine), still_open or succeeded.
-    #[command(after_long_help = json_fields::<JobDocument>())]
+    /// JSON: an object for one id, an array for several. A job that has succeeded is an error.
+    #[command(after_long_help = json_fields::<JobOutcomeDocument>())]
     Retry(Ids),
     /// Remove the records of ended jobs before their retention is over, by default of dead jobs.
     ///

@@ -1,19 +1,16 @@
 //! `job submit`.
 
-use std::collections::HashMap;
-
-use bellwether::client::{Accepted, Error, GroupError, GroupHandle, JobHandle};
-use bellwether::{Client, Group, GroupId, JobId, JobView, Kind as JobKind, NameError, TraceContext};
+use bellwether::client::{Error, GroupError, GroupHandle};
+use bellwether::{Client, Group, GroupId, Kind as JobKind, NameError, TraceContext};
 use clap::Args;
 use futures::StreamExt;
-use serde::Serialize;
 
-use super::super::exit::{Failure, Kind, LibraryError};
+use super::super::exit::{Failure, LibraryError};
 use super::super::output::Output;
 use super::super::{Global, input};
 use super::show::wait_all;
 use super::{documents, is_json, table};
-use bellwether_documents::{JobDocument, NewJob, SubmittedDocument};
+use bellwether_documents::{NewJob, SubmittedDocument};
 
 #[derive(Debug, Args)]
 pub(crate) struct Submit {
@@ -42,15 +39,6 @@ pub(crate) struct Submit {
     traceparent: Option<TraceContext>,
 }
 
-/// A job and how its submission was accepted.
-#[derive(Serialize)]
-struct Submitted {
-    duplicate: bool,
-    accepted: &'static str,
-    #[serde(flatten)]
-    job: JobDocument,
-}
-
 pub(super) async fn run(global: &Global, output: Output, submit: Submit) -> Result<(), Failure> {
     let jobs = jobs(&submit)?;
     global.zookeeper()?;
@@ -68,42 +56,26 @@ pub(super) async fn run(global: &Global, output: Output, submit: Submit) -> Resu
     };
     bar.finish_and_clear();
 
-    let (mut handles, mut how, mut wrong) = (Vec::new(), HashMap::new(), Vec::new());
+    let (mut handles, mut wrong) = (Vec::new(), Vec::new());
     for answer in answers {
         match answer {
-            Ok(job) => {
-                how.insert(job.id().clone(), job.accepted());
-                handles.push(job);
-            }
+            Ok(job) => handles.push(job),
             Err(error) => wrong.push(error.report()),
         }
     }
-    let ids = handles.iter().map(|job| job.id().clone()).collect::<Vec<_>>();
-    let views = follow(global, output, &submit, &client, &handles, &mut wrong).await;
-    client.close().await;
-    let accepted = |id: &JobId| how.get(id).copied().unwrap_or(Accepted::New);
-    match views {
-        Ok(views) if is_json(output) => {
-            let submitted = views.into_iter().map(|view| {
-                let accepted = accepted(&view.id);
-                Submitted {
-                    duplicate: accepted.is_duplicate(),
-                    accepted: accepted.as_str(),
-                    job: (&view).into(),
-                }
-            });
-            documents(output, submit.count.is_none(), &submitted.collect::<Vec<_>>())?;
-        }
-        Ok(views) if submit.wait => table(output, &views)?,
-        Ok(_) if ids.is_empty() => {}
-        Ok(_) => output.text(&ids.iter().map(JobId::as_str).collect::<Vec<_>>().join("\n"))?,
-        // The jobs are accepted, so their ids are printed even if this read fails.
-        Err(failure) => {
-            let told = handles.iter().map(SubmittedDocument::from);
-            documents(output, submit.count.is_none(), &told.collect::<Vec<_>>())?;
-            return Err(failure);
-        }
+    let one = submit.count.is_none();
+    if submit.wait {
+        let (views, ended) = wait_all(global, &client, &handles).await;
+        wrong.extend(ended);
+        if is_json(output) { super::jobs(output, one, &views)? } else { table(output, &views)? }
+    } else if is_json(output) {
+        let submitted = handles.iter().map(SubmittedDocument::from);
+        documents(output, one, &submitted.collect::<Vec<_>>())?;
+    } else if !handles.is_empty() {
+        let ids = handles.iter().map(|job| job.id().as_str());
+        output.text(&ids.collect::<Vec<_>>().join("\n"))?;
     }
+    client.close().await;
     Failure::all(wrong)
 }
 
@@ -170,25 +142,4 @@ pub(super) fn fuzzed(submit: Submit) {
         assert_eq!(jobs.len() as u64, submit.count.unwrap_or(1));
         jobs.iter().for_each(|job| job.check().expect("accepted arguments can be submitted"));
     }
-}
-
-/// Returns the views that the output needs: of ended jobs, of jobs as they are now, or none.
-async fn follow(
-    global: &Global,
-    output: Output,
-    submit: &Submit,
-    client: &Client,
-    handles: &[JobHandle],
-    wrong: &mut Vec<(Kind, String)>,
-) -> Result<Vec<JobView>, Failure> {
-    if submit.wait {
-        let (views, ended) = wait_all(global, client, handles).await;
-        wrong.extend(ended);
-        return Ok(views);
-    }
-    if !is_json(output) {
-        return Ok(Vec::new());
-    }
-    let ids = handles.iter().map(|job| job.id().clone()).collect::<Vec<_>>();
-    Ok(client.get_many(&ids).await?.into_iter().flatten().collect())
 }

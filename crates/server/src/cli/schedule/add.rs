@@ -5,12 +5,11 @@ use std::time::SystemTime;
 
 use bellwether::{Schedule, ScheduleId};
 use clap::{ArgGroup, Args};
-use serde_json::json;
 
 use super::super::exit::Failure;
 use super::super::output::{Format, Output};
 use super::super::{Global, input};
-use bellwether_documents::{NewSchedule, ScheduleDocument, ScheduledJob};
+use bellwether_documents::{AddedScheduleDocument, NewSchedule, ScheduledJob};
 
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("rule").args(["cron", "every", "at"]).required(true)))]
@@ -27,20 +26,13 @@ pub(super) async fn run(global: &Global, output: Output, add: Add) -> Result<(),
     let id = ScheduleId::new(schedule.name()).map_err(|error| Failure::usage(error.to_string()))?;
     global.zookeeper()?;
     let client = global.writer().await?;
-    let added = client.schedules().add(&schedule).await?.as_str();
+    let added = client.schedules().add(&schedule).await?;
     let view = client.schedules().get(&id).await;
     client.close().await;
     match output.format {
-        Format::Json => {
-            // The schedule is added, even if it cannot be read afterwards.
-            let mut document = match view {
-                Ok(view) => serde_json::to_value(ScheduleDocument::from(&view)).unwrap_or_default(),
-                Err(_) => json!({ "id": id.as_str() }),
-            };
-            document["added"] = json!(added);
-            output.json(&document)
-        }
-        Format::Table => output.text(&format!("{id} {added}")),
+        // The schedule is added, even if it cannot be read afterwards.
+        Format::Json => output.json(&AddedScheduleDocument::new(&id, added, view.ok().as_ref())),
+        Format::Table => output.text(&format!("{id} {}", added.as_str())),
     }
 }
 

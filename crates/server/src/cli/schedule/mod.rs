@@ -1,22 +1,21 @@
 //! `bellwether schedule`.
 
 mod add;
-mod preview;
 mod show;
+mod ticks;
 
-use std::time::SystemTime;
-
-use bellwether::client::{ScheduleError, ScheduleView};
+use bellwether::client::{ScheduleError, ScheduleState, ScheduleView};
 use bellwether::schedule::instant;
 use bellwether::{Client, ScheduleId};
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use serde_json::json;
 
 use super::exit::{Failure, Kind, LibraryError};
 use super::output::{Format, Output};
 use super::{Global, pages};
 use bellwether_documents::{
-    ChangedSchedule, DEFAULT_LIMIT, PageQuery, ScheduleDocument, SubmittedDocument, json_fields,
+    ChangedSchedule, NextTicksDocument, PageQuery, PreviewedRule, ScheduleDocument, ScheduleTicksDocument,
+    SubmittedDocument, TickQuery, json_fields,
 };
 
 #[derive(Debug, Subcommand)]
@@ -51,10 +50,16 @@ pub(crate) enum ScheduleCommand {
     /// JSON: an object about the job.
     #[command(after_long_help = json_fields::<SubmittedDocument>())]
     Trigger(Name),
-    /// Show the next ticks of a rule, which needs no ZooKeeper, or of an existing schedule.
+    /// Show the next ticks of a rule, before a schedule is added. Needs no ZooKeeper.
     ///
-    /// JSON: an array of instants.
-    Preview(preview::Preview),
+    /// JSON: an object.
+    #[command(after_long_help = json_fields::<NextTicksDocument>(), group(ArgGroup::new("rule").args(["cron", "every", "at"]).required(true)))]
+    Preview(PreviewedRule),
+    /// Show the next and the last ticks of a schedule, with the jobs of the last ones.
+    ///
+    /// JSON: an object.
+    #[command(after_long_help = json_fields::<ScheduleTicksDocument>())]
+    Ticks(Ticks),
     /// Remove schedules. Their jobs are kept.
     ///
     /// JSON: an array of objects with id and removed.
@@ -77,6 +82,14 @@ pub(crate) struct Names {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Ticks {
+    /// Name of the schedule.
+    schedule: ScheduleId,
+    #[command(flatten)]
+    query: TickQuery,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Name {
     /// Name of the schedule.
     #[arg(value_name = "SCHEDULE")]
@@ -86,9 +99,12 @@ pub(crate) struct Name {
 pub(crate) async fn run(global: &Global, output: Output, command: ScheduleCommand) -> Result<(), Failure> {
     match command {
         ScheduleCommand::Add(add) => add::run(global, output, *add).await,
-        ScheduleCommand::Preview(preview) => preview::run(global, output, preview).await,
+        ScheduleCommand::Preview(rule) => ticks::preview(output, &rule),
+        ScheduleCommand::Ticks(Ticks { schedule, query }) => {
+            ticks::list(global, output, &schedule, query).await
+        }
         ScheduleCommand::List(query) => {
-            let limit = query.limit.unwrap_or(DEFAULT_LIMIT);
+            let limit = query.limit.0;
             let client = global.reader().await?;
             let schedules = client.schedules();
             let page = async |after: Option<_>, size| schedules.list(after.as_ref(), size).await;
@@ -193,6 +209,11 @@ async fn remove(global: &Global, output: Output, ids: &[ScheduleId]) -> Result<(
     Failure::all(wrong)
 }
 
+/// Returns the word of the state for a table.
+fn state(view: &ScheduleView) -> &'static str {
+    view.state().map_or("unreadable", ScheduleState::as_str)
+}
+
 fn table(output: Output, views: &[ScheduleView]) -> Result<(), Failure> {
     let rows = views.iter().map(|view| {
         let (when, last, counts) = match &view.record {
@@ -204,28 +225,19 @@ fn table(output: Output, views: &[ScheduleView]) -> Result<(), Failure> {
             Err(error) => (format!("unreadable: {error}"), String::new(), String::new()),
         };
         let next = view.next().map(instant).unwrap_or_default();
-        [view.id.to_string(), view.state().to_owned(), when, next, last, counts]
+        [view.id.to_string(), state(view).to_owned(), when, next, last, counts]
     });
     output.rows(["ID", "STATE", "WHEN", "NEXT", "LAST", "TICKED / SKIPPED"], rows.collect())
-}
-
-/// Prints instants, one per line.
-fn instants(output: Output, ticks: Vec<SystemTime>) -> Result<(), Failure> {
-    let ticks = ticks.into_iter().map(instant).collect::<Vec<_>>();
-    match output.format {
-        Format::Json => output.json(&ticks),
-        Format::Table if ticks.is_empty() => Ok(()),
-        Format::Table => output.text(&ticks.join("\n")),
-    }
 }
 
 #[cfg(any(test, fuzzing))]
 pub(super) fn fuzzed(command: ScheduleCommand) {
     match command {
         ScheduleCommand::Add(add) => add::fuzzed(*add),
-        ScheduleCommand::Preview(preview) => preview::fuzzed(preview),
+        ScheduleCommand::Preview(rule) => ticks::fuzzed(&rule),
         ScheduleCommand::Change(change) => drop(change.change.change()),
         ScheduleCommand::List(_)
+        | ScheduleCommand::Ticks(_)
         | ScheduleCommand::Show(_)
         | ScheduleCommand::Pause(_)
         | ScheduleCommand::Resume(_)

@@ -7,7 +7,7 @@ use bellwether::schedule::{Misfire, Skipped, instant};
 use super::super::Global;
 use super::super::exit::Failure;
 use super::super::output::{Format, Output};
-use super::{Names, documents, each};
+use super::{Names, documents, each, state};
 use bellwether_documents::{Word, sentence};
 
 pub(super) async fn run(global: &Global, output: Output, names: &Names) -> Result<(), Failure> {
@@ -29,7 +29,7 @@ pub(super) async fn run(global: &Global, output: Output, names: &Names) -> Resul
 
 /// The fields of a schedule that have a value.
 fn fields(view: &ScheduleView) -> Vec<[String; 2]> {
-    let mut fields = vec![("id", view.id.to_string()), ("state", view.state().to_owned())];
+    let mut fields = vec![("id", view.id.to_string()), ("state", state(view).to_owned())];
     match &view.record {
         Ok(record) => fields.extend(record_fields(view, record)),
         Err(error) => fields.push(("error", error.to_string())),

@@ -114,6 +114,11 @@ impl Follower {
         Ok(())
     }
 
+    /// Returns the last snapshot.
+    pub(crate) fn snapshot(&self) -> Option<&Snapshot> {
+        self.last.as_ref().map(|taken| &taken.snapshot)
+    }
+
     /// Returns the last view and its time.
     pub(crate) fn view(&self, sort: Sort) -> Option<(View, Instant)> {
         let now = self.last.as_ref()?;

@@ -2,6 +2,7 @@
 
 mod draw;
 mod follow;
+mod json;
 mod live;
 mod table;
 #[cfg(test)]
@@ -12,7 +13,6 @@ use std::io::{IsTerminal, stdin, stdout};
 use std::time::Duration;
 
 use clap::Args;
-use serde::Serialize;
 
 use super::Global;
 use super::exit::Failure;
@@ -20,7 +20,8 @@ use super::input;
 use super::output::{Format, Output};
 use draw::Screen;
 use follow::Follower;
-use view::{Sort, View};
+use json::Line;
+use view::Sort;
 
 /// A page that changes more often cannot be read, and a refresh costs 20 to 34 requests.
 const SHORTEST: Duration = Duration::from_millis(250);
@@ -48,15 +49,6 @@ fn interval(text: &str) -> Result<Duration, String> {
         return Ok(interval);
     }
     Err(format!("the interval must be {SHORTEST:?} to {}s, not {text}", LONGEST.as_secs()))
-}
-
-/// One line of the JSON stream.
-#[derive(Serialize)]
-struct SnapshotLine<'a> {
-    /// Why there is no newer data. The other fields are then of the last snapshot, or absent.
-    trouble: Option<&'a str>,
-    #[serde(flatten)]
-    view: Option<View>,
 }
 
 impl Top {
@@ -93,8 +85,9 @@ async fn page(follower: &mut Follower, output: Output, to: &str, command: &Top) 
 async fn stream(follower: &mut Follower, output: Output, command: &Top) -> Result<(), Failure> {
     loop {
         let trouble = follower.next().await?.err();
-        let view = follower.view(command.sort).map(|(view, _)| view);
-        output.json_line(&SnapshotLine { trouble: trouble.as_deref(), view })?;
+        if let (Some(snapshot), Some((view, _))) = (follower.snapshot(), follower.view(command.sort)) {
+            output.json_line(&Line::new(trouble.as_deref(), snapshot, &view))?;
+        }
         if command.once {
             return Ok(());
         }

@@ -12,6 +12,7 @@ use ratatui::backend::TestBackend;
 use uuid::Uuid;
 
 use super::draw::Screen;
+use super::json::Line;
 use super::live::{Pressed, pressed};
 use super::view::{Sort, State, View};
 
@@ -265,11 +266,12 @@ fn text_of_other_users_cannot_control_the_terminal() {
     let obeyed = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
     assert!(!shown.contains(obeyed), "{shown:?}");
     assert_eq!(shown.lines().count(), 24, "no text adds a line");
+    let line = serde_json::to_string(&Line::new(Some(hostile), &now, &view)).unwrap();
+    assert!(!line.contains('\u{1b}'), "JSON escapes it: {line:?}");
     for (table, row) in [("a worker's host", "first "), ("who paused", "mail ")] {
         let row = shown.lines().find(|line| line.starts_with(row)).unwrap();
         assert!(row.contains("\\u{1b}[2J"), "{table} is shown escaped: {row}");
     }
-    assert!(!serde_json::to_string(&view).unwrap().contains('\u{1b}'), "JSON escapes it");
 }
 
 #[test]

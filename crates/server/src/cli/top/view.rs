@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
 
 use bellwether::WorkerId;
-use bellwether::client::{Depths, Estimate, KindView, LeaderView, Snapshot, WorkerView, WrongClock, rfc3339};
+use bellwether::client::{
+    Depths, Estimate, KindView, LeaderView, Paused, Snapshot, WorkerView, WrongClock, rfc3339,
+};
 use clap::ValueEnum;
 use serde::Serialize;
 
-use bellwether_documents::WrongClockDocument;
 use bellwether_gateway::rates::Rates;
 
 /// Sort order.
@@ -46,8 +47,8 @@ impl Sort {
     }
 }
 
-/// A page. In JSON, one object per line.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// A page.
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct View {
     pub(crate) at: String,
     pub(crate) leader: Option<Leader>,
@@ -55,26 +56,21 @@ pub(crate) struct View {
     pub(crate) per_second: Option<PerSecond>,
     pub(crate) workers: Vec<Worker>,
     pub(crate) kinds: Vec<Kind>,
-    /// The processes whose wall clock is wrong, by host.
-    pub(crate) wrong_clocks: Vec<WrongClockDocument>,
-    /// Their hosts, as text.
-    #[serde(skip)]
+    /// The hosts whose wall clock is wrong, as text.
     pub(crate) skewed: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Leader {
     pub(crate) node: String,
     pub(crate) epoch: i32,
     /// Whether it is still a candidate. If not, it was the last leader and there is no leader now.
     pub(crate) standing: bool,
-    pub(crate) since: String,
-    #[serde(skip)]
     pub(crate) age: Duration,
 }
 
 /// Number of jobs by state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Jobs {
     pub(crate) queued: usize,
     pub(crate) delayed: usize,
@@ -88,16 +84,15 @@ pub(crate) struct Jobs {
 }
 
 /// Rates per second since the previous snapshot; `None` if a counter was reset.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct PerSecond {
-    #[serde(flatten)]
     pub(crate) jobs: Rates,
     /// Ended attempts of the workers that are still live.
     pub(crate) ended: f64,
 }
 
 /// A live worker. Fields of its registration are `None` if it cannot be read.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Worker {
     pub(crate) id: String,
     pub(crate) node: Option<String>,
@@ -106,16 +101,13 @@ pub(crate) struct Worker {
     pub(crate) assigned: usize,
     pub(crate) slots: Option<u32>,
     pub(crate) ended_per_second: Option<f64>,
-    pub(crate) started_at: Option<String>,
-    #[serde(skip)]
     pub(crate) age: Option<Duration>,
     pub(crate) tags: Vec<String>,
     pub(crate) kinds: Vec<String>,
     pub(crate) error: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     Ready,
     Draining,
@@ -136,7 +128,7 @@ impl State {
 }
 
 /// A kind that a live worker serves, that is paused, or that waiting jobs have.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Kind {
     pub(crate) kind: String,
     pub(crate) workers: usize,
@@ -146,7 +138,7 @@ pub(crate) struct Kind {
     pub(crate) running: Option<Count>,
     /// Ended attempts of its workers, if all of them serve only this kind: attempts are not counted by kind.
     pub(crate) ended_per_second: Option<f64>,
-    /// The note of the pause.
+    /// The author and the note of the pause.
     pub(crate) paused: Option<String>,
 }
 
@@ -186,7 +178,6 @@ impl View {
             }),
             workers: now.workers.iter().map(|one| worker(one, now, ended.get(&one.id).copied())).collect(),
             kinds: kinds(now, &ended),
-            wrong_clocks: now.wrong_clocks.iter().map(Into::into).collect(),
             skewed: WrongClock::by_host(&now.wrong_clocks).into_iter().map(ToString::to_string).collect(),
         };
         view.sort(sort);
@@ -224,13 +215,7 @@ impl View {
 
 fn leader(leader: &LeaderView, now: &Snapshot) -> Leader {
     let LeaderView { node, epoch, since, standing, .. } = leader;
-    Leader {
-        node: node.to_string(),
-        epoch: *epoch,
-        standing: *standing,
-        since: rfc3339(*since),
-        age: age(*since, now),
-    }
+    Leader { node: node.to_string(), epoch: *epoch, standing: *standing, age: age(*since, now) }
 }
 
 /// Computed from the clocks of two machines; a start in the future counts as age 0.
@@ -270,7 +255,6 @@ fn worker(worker: &WorkerView, now: &Snapshot, ended_per_second: Option<f64>) ->
             assigned,
             slots: Some(info.slots),
             ended_per_second,
-            started_at: Some(rfc3339(info.started_at)),
             age: Some(age(info.started_at, now)),
             tags: info.tags.iter().map(ToString::to_string).collect(),
             kinds: info.kinds.iter().map(ToString::to_string).collect(),
@@ -284,7 +268,6 @@ fn worker(worker: &WorkerView, now: &Snapshot, ended_per_second: Option<f64>) ->
             assigned,
             slots: None,
             ended_per_second,
-            started_at: None,
             age: None,
             tags: Vec::new(),
             kinds: Vec::new(),
@@ -307,7 +290,9 @@ fn kinds(now: &Snapshot, ended: &BTreeMap<WorkerId, f64>) -> Vec<Kind> {
         ended_per_second: (!workers.is_empty() && workers.iter().all(|id| only.contains(id)))
             .then(|| workers.iter().map(|id| ended.get(id)).sum::<Option<f64>>())
             .flatten(),
-        paused: paused.as_ref().map(|paused| paused.by.clone().unwrap_or_default()),
+        paused: paused.as_ref().map(|Paused { by, note, .. }| {
+            by.iter().chain(note).map(String::as_str).collect::<Vec<_>>().join(": ")
+        }),
     });
     let known = |kind: &bellwether::Kind| now.kinds.iter().any(|view| view.kind == *kind);
     let unserved = now.queued.seen.keys().filter(|kind| !known(kind)).map(|kind| Kind {

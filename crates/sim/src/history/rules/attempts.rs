@@ -13,7 +13,7 @@
 use std::collections::BTreeSet;
 
 use bellwether_core::budget::MAX_EXCUSED_LOSSES;
-use bellwether_core::job::{AttemptEnd, AttemptEndKind, JobRecord, JobState, Verdict};
+use bellwether_core::job::{AttemptEnd, AttemptOutcome, JobRecord, JobState, Verdict};
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::path::{self, Place};
 
@@ -164,7 +164,7 @@ fn closed(
     match assignment {
         Some(assignment) if assignment.attempt == number => {}
         // The leader assigned from old information: the attempt is handed back without a run, or lost.
-        Some(_) if !matches!(last.how, AttemptEndKind::Succeeded | AttemptEndKind::Failed) => {}
+        Some(_) if !matches!(last.how, AttemptOutcome::Succeeded | AttemptOutcome::Failed) => {}
         Some(assignment) => {
             found.push(format!(
                 "{job}: attempt {number} of generation {} was closed, but {:?} was assigned",
@@ -177,8 +177,8 @@ fn closed(
             found.push(format!("{job}: attempt {number} was closed without an assignment to {worker}"));
         }
     }
-    let failed = before.failures + u32::from(last.how == AttemptEndKind::Failed);
-    let is_loss = matches!(last.how, AttemptEndKind::Lost | AttemptEndKind::LeaseExpired);
+    let failed = before.failures + u32::from(last.how == AttemptOutcome::Failed);
+    let is_loss = matches!(last.how, AttemptOutcome::Lost | AttemptOutcome::LeaseExpired);
     let excused = after.excused.saturating_sub(before.excused);
     let lost = (before.losses + u32::from(is_loss)).saturating_sub(excused);
     if (after.failures, after.losses) != (failed, lost) {
@@ -187,31 +187,31 @@ fn closed(
     let spent = failed >= after.policy.max_attempts || lost >= after.policy.max_losses;
     let fits = match (&after.state, last.how) {
         (JobState::Terminal { verdict, .. }, how) => match verdict {
-            Verdict::Succeeded(_) => how == AttemptEndKind::Succeeded,
-            Verdict::Cancelled => how == AttemptEndKind::Cancelled,
+            Verdict::Succeeded(_) => how == AttemptOutcome::Succeeded,
+            Verdict::Cancelled => how == AttemptOutcome::Cancelled,
             Verdict::Dead => match how {
-                AttemptEndKind::Failed | AttemptEndKind::Lost | AttemptEndKind::LeaseExpired => spent,
-                AttemptEndKind::Invalid | AttemptEndKind::Overdue => true,
-                AttemptEndKind::Succeeded
-                | AttemptEndKind::Cancelled
-                | AttemptEndKind::Released
-                | AttemptEndKind::Deferred => false,
+                AttemptOutcome::Failed | AttemptOutcome::Lost | AttemptOutcome::LeaseExpired => spent,
+                AttemptOutcome::Invalid | AttemptOutcome::Expired => true,
+                AttemptOutcome::Succeeded
+                | AttemptOutcome::Cancelled
+                | AttemptOutcome::Released
+                | AttemptOutcome::Snoozed => false,
             },
         },
         (
             JobState::Open { not_before },
-            AttemptEndKind::Failed
-            | AttemptEndKind::Deferred
-            | AttemptEndKind::Lost
-            | AttemptEndKind::LeaseExpired,
+            AttemptOutcome::Failed
+            | AttemptOutcome::Snoozed
+            | AttemptOutcome::Lost
+            | AttemptOutcome::LeaseExpired,
         ) => !spent && not_before.is_some(),
-        (JobState::Open { not_before }, AttemptEndKind::Released) => !spent && not_before.is_none(),
+        (JobState::Open { not_before }, AttemptOutcome::Released) => !spent && not_before.is_none(),
         (
             JobState::Open { .. },
-            AttemptEndKind::Succeeded
-            | AttemptEndKind::Cancelled
-            | AttemptEndKind::Invalid
-            | AttemptEndKind::Overdue,
+            AttemptOutcome::Succeeded
+            | AttemptOutcome::Cancelled
+            | AttemptOutcome::Invalid
+            | AttemptOutcome::Expired,
         ) => false,
     };
     if !fits {

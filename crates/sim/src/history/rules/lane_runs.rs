@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bellwether_core::job::AttemptEndKind;
+use bellwether_core::job::AttemptOutcome;
 use bellwether_core::name::{JobId, Lane, NodeId, WorkerId};
 use bellwether_core::path::Place;
 
@@ -42,7 +42,7 @@ impl Predicate for LaneRuns {
             else {
                 continue;
             };
-            if let Some(last) = record.last.filter(|last| last.how == AttemptEndKind::LeaseExpired) {
+            if let Some(last) = record.last.filter(|last| last.how == AttemptOutcome::LeaseExpired) {
                 let run = (last.attempt.worker, job.clone(), record.generation, last.attempt.number);
                 self.running.remove(&run);
                 self.taken.insert(run);

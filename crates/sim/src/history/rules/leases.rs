@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bellwether_core::job::AttemptEndKind;
+use bellwether_core::job::AttemptOutcome;
 use bellwether_core::name::JobId;
 use bellwether_core::path::Place;
 use bellwether_core::time::as_millis;
@@ -51,7 +51,7 @@ impl Leases {
             else {
                 continue;
             };
-            let expired = record.last.is_some_and(|last| last.how == AttemptEndKind::LeaseExpired);
+            let expired = record.last.is_some_and(|last| last.how == AttemptOutcome::LeaseExpired);
             let before = change.before.as_ref().and_then(|znode| znode.record());
             let closes = before.is_none_or(|before| before.attempts != record.attempts);
             match self.until.get(job) {

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use bellwether_core::job::{AttemptEndKind, Isolation, JobState, Verdict};
+use bellwether_core::job::{AttemptOutcome, Isolation, JobState, Verdict};
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::path::{self, Place};
 
@@ -66,7 +66,7 @@ impl Neighbours {
         else {
             return;
         };
-        let lost = matches!(last.how, AttemptEndKind::Lost | AttemptEndKind::LeaseExpired);
+        let lost = matches!(last.how, AttemptOutcome::Lost | AttemptOutcome::LeaseExpired);
         let worker = last.attempt.worker;
         if lost && record.policy.max_losses > 1 && self.accompanied.contains(&(worker, job.clone())) {
             found.push(format!("{job} is dead of the loss of {worker}, where it had neighbours"));

@@ -39,7 +39,7 @@ impl StopReason {
                 Run::Failed(_) | Run::Invalid(_) | Run::Deferred(_) | Run::Aborted | Run::Lapsed,
             ) => Ending::Cancelled,
             (Self::None | Self::Release | Self::Expire, Run::Invalid(why)) => Ending::Invalid(why),
-            (Self::None | Self::Release | Self::Expire, Run::Deferred(wait)) => Ending::Deferred(wait),
+            (Self::None | Self::Release | Self::Expire, Run::Deferred(wait)) => Ending::Snoozed(wait),
             (Self::Release, Run::Failed(_) | Run::Aborted | Run::Lapsed) => Ending::Released,
             (Self::Expire, Run::Failed(_) | Run::Aborted | Run::Lapsed) => Ending::LeaseExpired,
             // If the session is still alive, the attempt was stopped without a failure.

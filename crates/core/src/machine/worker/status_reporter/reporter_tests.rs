@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::budget::MIN_RETENTION;
-use crate::job::{Assignment, Attempt, AttemptEndKind, Ending, JobRecord, Payload, Progress};
+use crate::job::{Assignment, Attempt, AttemptOutcome, Ending, JobRecord, Payload, Progress};
 use crate::machine::worker::fixture::{assignment, job, result, start, worker};
 use crate::machine::worker::{Found, Lookup, Start};
 use crate::name::JobId;
@@ -367,8 +367,8 @@ proptest! {
             prop_assert_eq!(said.len(), 1, "{:?}", said);
             let how = record.last.unwrap().how;
             let as_written = match said[0] {
-                Settled::Zombie => how == AttemptEndKind::Lost,
-                Settled::Closed(closed) => closed.how == how && how != AttemptEndKind::Lost,
+                Settled::Zombie => how == AttemptOutcome::Lost,
+                Settled::Closed(closed) => closed.how == how && how != AttemptOutcome::Lost,
             };
             prop_assert!(as_written, "{:?} is stored, but {:?} was reported", how, said);
             prop_assert_eq!(world.places(n), usize::from(!record.is_terminal()), "the job is in exactly one place");
@@ -382,9 +382,9 @@ proptest! {
 #[test]
 fn a_success_wins_over_a_cancel_and_a_failure_does_not() {
     for (ending, closed_as) in [
-        (Ending::Succeeded(result()), AttemptEndKind::Succeeded),
-        (Ending::Failed("told to stop".into()), AttemptEndKind::Cancelled),
-        (Ending::Released, AttemptEndKind::Cancelled),
+        (Ending::Succeeded(result()), AttemptOutcome::Succeeded),
+        (Ending::Failed("told to stop".into()), AttemptOutcome::Cancelled),
+        (Ending::Released, AttemptOutcome::Cancelled),
     ] {
         let mut world = World::new(1);
         world.tree.flag_cancel(0);
@@ -399,9 +399,9 @@ fn a_success_wins_over_a_cancel_and_a_failure_does_not() {
 #[test]
 fn an_attempt_whose_cancel_flag_a_beat_has_read_ends_as_cancelled() {
     for (ending, closed_as) in [
-        (Ending::Succeeded(result()), AttemptEndKind::Succeeded),
-        (Ending::Failed("no luck".into()), AttemptEndKind::Cancelled),
-        (Ending::Deferred(Duration::from_secs(1)), AttemptEndKind::Cancelled),
+        (Ending::Succeeded(result()), AttemptOutcome::Succeeded),
+        (Ending::Failed("no luck".into()), AttemptOutcome::Cancelled),
+        (Ending::Snoozed(Duration::from_secs(1)), AttemptOutcome::Cancelled),
     ] {
         let mut world = World::new(1);
         world.tree.flag_cancel(0);

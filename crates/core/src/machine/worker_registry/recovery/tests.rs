@@ -1,7 +1,7 @@
 use uuid::Uuid;
 
 use super::*;
-use crate::job::{AttemptEndKind, JobState, Payload, Placement, Policy, QueueEntry, Verdict};
+use crate::job::{AttemptOutcome, JobState, Payload, Placement, Policy, QueueEntry, Verdict};
 use crate::segment::Chunks;
 use crate::segment::fixture::{id, segment};
 
@@ -90,7 +90,7 @@ fn a_lost_workers_job_is_closed_and_requeued_with_the_fence() {
         ops[2]
     );
     let after = bench.answer(batch, Outcome::Applied(()));
-    let closed = ClosedAttempt { how: AttemptEndKind::Lost, dead: false };
+    let closed = ClosedAttempt { how: AttemptOutcome::Lost, dead: false };
     assert_eq!(
         after[0],
         Effect::Closed(Item {
@@ -187,7 +187,7 @@ fn a_poison_job_is_dead_after_its_last_loss() {
     let batch = bench.read(vec![orphan("a", false, JobRecord { losses: 1, attempts: 1, ..record() })]);
     assert_eq!(batch.ops().count(), 3, "the job is not queued");
     let after = bench.answer(batch, Outcome::Applied(()));
-    let closed = ClosedAttempt { how: AttemptEndKind::Lost, dead: true };
+    let closed = ClosedAttempt { how: AttemptOutcome::Lost, dead: true };
     assert_eq!(
         after[0],
         Effect::Closed(Item {
@@ -248,7 +248,7 @@ fn a_loss_is_excused_by_the_next_close_if_the_process_is_alive() {
         let closed = crate::wire::decode::<JobRecord>(data).unwrap();
         assert_eq!((closed.losses, closed.excused), (losses, 3 - losses), "{survived:?}");
         assert_eq!(closed.lost_workers.last(), Some(&worker()), "{survived:?}");
-        assert_eq!(closed.last.map(|last| last.how), Some(AttemptEndKind::Lost));
+        assert_eq!(closed.last.map(|last| last.how), Some(AttemptOutcome::Lost));
     }
 }
 
@@ -262,9 +262,9 @@ fn an_assignment_with_a_wrong_attempt_is_handed_back_without_a_loss() {
     let Some(Op::Set { data, .. }) = batch.ops().nth(1) else { panic!("{batch:?}") };
     let closed = crate::wire::decode::<JobRecord>(data).unwrap();
     let how = closed.last.map(|last| last.how);
-    assert_eq!((closed.attempts, closed.losses, how), (1, 0, Some(AttemptEndKind::Released)));
+    assert_eq!((closed.attempts, closed.losses, how), (1, 0, Some(AttemptOutcome::Released)));
     let after = bench.answer(batch, Outcome::Applied(()));
-    let closed = ClosedAttempt { how: AttemptEndKind::Released, dead: false };
+    let closed = ClosedAttempt { how: AttemptOutcome::Released, dead: false };
     assert_eq!(
         after[0],
         Effect::Closed(Item {

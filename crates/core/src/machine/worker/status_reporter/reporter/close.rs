@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::job::{Assignment, Attempt, AttemptEndKind, ClosedAttempt, Ending, JobRecord, Next, Progress};
+use crate::job::{Assignment, Attempt, AttemptOutcome, ClosedAttempt, Ending, JobRecord, Next, Progress};
 use crate::machine::worker::{BELIEVED, Finished, Found, Lookup};
 use crate::name::{JobId, WorkerId};
 use crate::outcome::Reason;
@@ -208,15 +208,15 @@ impl Close {
     /// expired lease may have been written by either; the result is the same.
     fn is_ours(&self, record: &JobRecord) -> bool {
         let leaders = record.last.is_some_and(|last| match last.how {
-            AttemptEndKind::Lost => true,
-            AttemptEndKind::LeaseExpired => self.ending != Ending::LeaseExpired,
-            AttemptEndKind::Succeeded
-            | AttemptEndKind::Failed
-            | AttemptEndKind::Released
-            | AttemptEndKind::Cancelled
-            | AttemptEndKind::Invalid
-            | AttemptEndKind::Deferred
-            | AttemptEndKind::Overdue => false,
+            AttemptOutcome::Lost => true,
+            AttemptOutcome::LeaseExpired => self.ending != Ending::LeaseExpired,
+            AttemptOutcome::Succeeded
+            | AttemptOutcome::Failed
+            | AttemptOutcome::Released
+            | AttemptOutcome::Cancelled
+            | AttemptOutcome::Invalid
+            | AttemptOutcome::Snoozed
+            | AttemptOutcome::Expired => false,
         });
         record.was_closed_by(self.attempt) && !leaders
     }

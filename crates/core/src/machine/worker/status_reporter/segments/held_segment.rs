@@ -132,9 +132,9 @@ impl Held {
             | Ending::Released
             | Ending::Cancelled
             | Ending::Invalid(_)
-            | Ending::Deferred(_)
+            | Ending::Snoozed(_)
             | Ending::LeaseExpired
-            | Ending::Overdue => {
+            | Ending::Expired => {
                 self.leaving = self.leaving.with(Members::one(number));
                 self.ended.insert(number, finished);
             }
