@@ -11,7 +11,7 @@ from bellwether import Bellwether, Job
 app = Bellwether("http://127.0.0.1:8080")
 
 
-@app.kind("mail", retries=5, timeout=30)
+@app.kind("mail", max_attempts=6, timeout=30)
 def mail(to: str, job: Job) -> dict[str, str]:
     job.progress(50, "sending")
     return {"sent": to}

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from bellwether import (
+    Backoff,
     BatchRefused,
     Bellwether,
     Conflict,
@@ -58,10 +59,11 @@ def test_keyword_arguments_are_the_payload(app: Bellwether) -> None:
 
 
 def test_options_reach_the_job_and_override_those_of_the_kind(app: Bellwether) -> None:
-    @app.kind("optional", retries=2, timeout=9)
+    @app.kind("optional", max_attempts=3, timeout=9)
     def optional() -> None: ...
 
-    job = app.submit(optional, options=Options(timeout="1m", priority=9, backoff=(1, 60), lane="a", tags=["gpu"]))
+    backoff = Backoff(initial=1, max=60)
+    job = app.submit(optional, options=Options(timeout="1m", priority=9, backoff=backoff, lane="a", tags=["gpu"]))
     options = job.show().document["options"]
     assert options["max_attempts"] == 3
     assert options["timeout"] == "1m"

@@ -10,13 +10,13 @@ import pytest
 from eventually import eventually
 from programs import notes, serves, worker_process
 
-from bellwether import AsyncBellwether, Bellwether, Invalid, Job, JobCancelled, JobDead, Options, RetryLater
+from bellwether import AsyncBellwether, Backoff, Bellwether, Invalid, Job, JobCancelled, JobDead, Options, RetryLater
 from bellwether.testing import DevServer, running_worker
 from bellwether.values import new_id
 
 
 def test_the_example_of_the_readme_runs(app: Bellwether) -> None:
-    @app.kind("mail", retries=5, timeout=30)
+    @app.kind("mail", max_attempts=6, timeout=30)
     def mail(to: str, subject: str, job: Job) -> dict[str, str]:
         job.progress(50, "sending")
         return {"sent": to}
@@ -29,7 +29,7 @@ def test_the_example_of_the_readme_runs(app: Bellwether) -> None:
 def test_outcomes_reach_the_job(app: Bellwether) -> None:
     kind = f"outcomes-{new_id()}"
 
-    @app.kind(kind, options=Options(retries=1, backoff=(0.01, 0.01)))
+    @app.kind(kind, options=Options(max_attempts=2, backoff=Backoff(initial=0.01, max=0.01)))
     def outcomes(case: str, job: Job) -> int:
         if case == "later" and job.attempt == 1:
             raise RetryLater(1)
@@ -162,12 +162,12 @@ def test_cpu_bound_handlers_run_in_processes(server: DevServer, app: Bellwether)
         results = [app.submit("py-busy", numbers=1000).result(timeout=60) for _ in range(3)]
         assert {result[0] for result in results} == {499500}
         assert worker.pid not in {result[1] for result in results}
-        once = Options(retries=0)
+        once = Options(max_attempts=1)
         with pytest.raises(JobDead, match="ended with code 7"):
             app.submit("py-dies", options=once).result(timeout=60)
         with pytest.raises(JobDead, match="cannot be sent"):
             app.submit("py-strange", options=once).result(timeout=60)
-        endless = app.submit("py-endless", options=Options(retries=0, timeout=1))
+        endless = app.submit("py-endless", options=Options(max_attempts=1, timeout=1))
         with pytest.raises(JobDead):
             endless.result(timeout=60)
         assert app.submit("py-busy", numbers=10).result(timeout=60)[0] == 45

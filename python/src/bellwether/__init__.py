@@ -5,7 +5,7 @@ from bellwether import Bellwether, Job
 
 app = Bellwether("http://127.0.0.1:8080")
 
-@app.kind("mail", retries=5, timeout=30)
+@app.kind("mail", max_attempts=6, timeout=30)
 def mail(to: str, subject: str, job: Job) -> dict[str, str]:
     job.progress(50, "sending")
     return {"sent": to}
@@ -48,7 +48,7 @@ from .errors import (
 from .handles import GroupHandle, JobHandle
 from .job import Invalid, Job, Progress, RetryLater, Stopped
 from .model import Event, EventsMissed, GroupView, JobChanged, JobView, ScheduleView
-from .options import NewJob, Options
+from .options import Backoff, NewJob, Options
 from .schedules import NewSchedule, ScheduleChange
 from .worker import Worker
 
@@ -56,6 +56,7 @@ __all__ = [
     "AccessDenied",
     "ApiError",
     "AsyncBellwether",
+    "Backoff",
     "BatchRefused",
     "Bellwether",
     "BellwetherError",

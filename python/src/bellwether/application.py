@@ -55,7 +55,7 @@ class Application:
         self,
         name: str,
         *,
-        retries: int | None = None,
+        max_attempts: int | None = None,
         timeout: Duration | None = None,
         lease: Duration | None = None,
         auto_renew: bool = False,
@@ -66,14 +66,14 @@ class Application:
     ) -> Callable[[F], F]:
         """Declares the handler of a kind. The function itself is returned unchanged.
 
-        `retries`, `timeout` and `options` are defaults for jobs that this application submits. `lease`, `auto_renew`
+        `max_attempts`, `timeout` and `options` are defaults for jobs that this application submits. `lease`, `auto_renew`
         (renew while the handler runs) and `concurrency` (at most this many at a time per worker) belong to the worker.
         `process` runs the handler in a process of the worker's pool. `whole` passes the payload as one argument, instead of
         the fields of an object as keyword arguments.
         """
 
         def declare(handler: F) -> F:
-            given = Options(retries=retries, timeout=timeout).over(options)
+            given = Options(max_attempts=max_attempts, timeout=timeout).over(options)
             self.kinds.add(Kind(name, handler, given, lease, auto_renew, concurrency, process, whole))
             return handler
 

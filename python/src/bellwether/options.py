@@ -15,17 +15,31 @@ IfExists: TypeAlias = Literal["same", "ignore", "again"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
-    """Options of a job. An option that is None has the default of its kind, or else of the gateway."""
+class Backoff:
+    """How long a job waits after a failure: the wait is doubled after each further failure, with jitter."""
 
-    retries: int | None = None
-    """Retries after a failed attempt until the job is dead. The API's `max_attempts` is one more."""
+    initial: Duration
+    """The wait after the first failure."""
+    max: Duration
+    """The longest wait."""
+
+    def document(self) -> dict[str, str]:
+        """Returns the API's form."""
+        return {"initial": duration_text(self.initial), "max": duration_text(self.max)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Options of a job, with the names of the HTTP API. An option that is None has the default of its kind, or else that of
+    the gateway."""
+
+    max_attempts: int | None = None
+    """Number of failed attempts after which the job is dead: with 1 it is not retried."""
     max_losses: int | None = None
-    """Attempts that may be lost with their worker until the job is dead."""
+    """Number of lost attempts (worker lost or lease expired) after which the job is dead."""
     dead_letter: bool | None = None
     """Whether the death of the job creates a job of kind `KIND.dead`."""
-    backoff: tuple[Duration, Duration] | None = None
-    """The first and the longest wait after a failure."""
+    backoff: Backoff | None = None
     timeout: Duration | None = None
     """Time limit of an attempt."""
     lease: Duration | None = None
@@ -51,12 +65,10 @@ class Options:
     def document(self) -> dict[str, Any]:
         """Returns the API's form of the options that are set."""
         found = {
-            "max_attempts": None if self.retries is None else self.retries + 1,
+            "max_attempts": self.max_attempts,
             "max_losses": self.max_losses,
             "dead_letter": self.dead_letter,
-            "backoff": None
-            if self.backoff is None
-            else {"initial": duration_text(self.backoff[0]), "max": duration_text(self.backoff[1])},
+            "backoff": None if self.backoff is None else self.backoff.document(),
             "timeout": None if self.timeout is None else duration_text(self.timeout),
             "lease": None if self.lease is None else duration_text(self.lease),
             "auto_renew": self.auto_renew,
