@@ -50,6 +50,24 @@ def test_a_repeated_submission_is_the_same_job(app: Bellwether) -> None:
     assert (raised.value.problem.word, raised.value.problem.job) == ("conflict", id_)
 
 
+def test_a_job_is_named_within_its_kind(app: Bellwether) -> None:
+    name = new_id()
+    job = app.submit("sum", named=name, payload=[1, 2])
+    assert job.id == f"sum:{name}"
+    assert job.result(timeout=30) == 3
+    again = app.submit_many([app.job("sum", named=name, payload=[1, 2])])
+    assert [(handle.id, handle.submitted.accepted) for handle in again] == [(job.id, "same")]
+    with pytest.raises(InvalidInput, match="give id or named, not both"):
+        app.submit("sum", id=name, named=name, payload=[1])
+
+
+def test_a_payload_has_a_content_type(app: Bellwether) -> None:
+    job = app.submit("no-handler", payload="<p>hi</p>", content_type="text/html")
+    assert job.show().payload == "<p>hi</p>"
+    with pytest.raises(InvalidInput, match="text/html"):
+        app.submit("no-handler", to="a@example.org", content_type="text/html")
+
+
 def test_keyword_arguments_are_the_payload(app: Bellwether) -> None:
     job = app.submit("no-handler", to="a@example.org", subject="hi", delay=timedelta(hours=1))
     assert job.show().payload == {"to": "a@example.org", "subject": "hi"}

@@ -11,7 +11,7 @@ import httpx
 from .exchange import Addresses
 from .kinds import F, Kind, Kinds
 from .options import IfExists, NewJob, Options, payload_of
-from .values import Duration, new_id
+from .values import Duration
 
 RETRY_FOR = 30.0
 """Long enough for a gateway to restart and for a namespace to elect another leader."""
@@ -85,7 +85,9 @@ class Application:
         /,
         *,
         id: str | None = None,  # noqa: A002
+        named: str | None = None,
         payload: Any = None,
+        content_type: str | None = None,
         options: Options | None = None,
         delay: Duration | None = None,
         run_at: datetime | str | None = None,
@@ -98,8 +100,10 @@ class Application:
         name, defaults = self.kinds.named(kind)
         return NewJob(
             kind=name,
+            id=id,
+            named=named,
             payload=payload_of(payload, fields),
-            id=id or new_id(),
+            content_type=content_type,
             options=(options or Options()).over(defaults),
             delay=delay,
             run_at=run_at,

@@ -88,7 +88,9 @@ class Bellwether(Application):
         /,
         *,
         id: str | None = None,  # noqa: A002
+        named: str | None = None,
         payload: Any = None,
+        content_type: str | None = None,
         options: Options | None = None,
         delay: Duration | None = None,
         run_at: datetime | str | None = None,
@@ -99,14 +101,17 @@ class Bellwether(Application):
     ) -> JobHandle:
         """Submits a job; when it returns, the job is stored and is not lost.
 
-        The payload is either `payload`, any JSON value, or the other keyword arguments as an object. The id is drawn before
-        the request is sent, so the request is repeated after a lost answer and is still one job. Only with
-        `if_exists="again"` a lost answer raises `OutcomeUnknown`.
+        The payload is either `payload`, any JSON value, or the other keyword arguments as an object. With a `content_type`
+        other than JSON, `payload` is a text. The id is drawn before the request is sent, so the request is repeated after a
+        lost answer and is still one job. Only with `if_exists="again"` a lost answer raises `OutcomeUnknown`. With `named`
+        instead of `id`, the id is KIND:NAME.
         """
         job = self.job(
             kind,
             id=id,
+            named=named,
             payload=payload,
+            content_type=content_type,
             options=options,
             delay=delay,
             run_at=run_at,

@@ -82,14 +82,20 @@ class Options:
 
 @dataclass(frozen=True, kw_only=True)
 class NewJob:
-    """A job to submit. Its id is drawn here unless given, so submitting this object again is the same job."""
+    """A job to submit, with the names of the HTTP API.
+
+    Its id is drawn here unless `id` or `named` is given, so submitting this object again is the same job.
+    """
 
     kind: str
     payload: Any = None
     """A JSON value, or a text if `content_type` is not JSON."""
-    id: str | None = field(default_factory=new_id)
-    """None only for members of a group and for the jobs of a schedule."""
+    id: str | None = None
+    """None only with `named`. Members of a group and the jobs of a schedule are sent without it."""
+    named: str | None = None
+    """Name of the job within its kind, instead of an id: the id is KIND:NAME."""
     content_type: str | None = None
+    """Content type of the payload. Default: application/json."""
     options: Options = field(default_factory=Options)
     run_at: datetime | str | None = None
     delay: Duration | None = None
@@ -97,10 +103,15 @@ class NewJob:
     expires_in: Duration | None = None
     if_exists: IfExists = "same"
 
+    def __post_init__(self) -> None:
+        if self.id is None and self.named is None:
+            object.__setattr__(self, "id", new_id())
+
     def document(self) -> dict[str, Any]:
         """Returns the API's form of the job."""
         found: dict[str, Any] = {
             "id": self.id,
+            "named": self.named,
             "content_type": self.content_type,
             "options": self.options.document() or None,
             "run_at": None if self.run_at is None else instant_text(self.run_at),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
@@ -76,7 +76,8 @@ class NewSchedule(Ticks):
             "replace": self.replace or None,
         }
         chosen = {name: value for name, value in found.items() if value is not None}
-        job = replace(self.job, id=None).document()
+        job = self.job.document()
+        job.pop("id", None)
         if wrong := sorted(job.keys() - {"kind", "payload", "content_type", "options"}):
             raise InvalidInput(f"the job of a schedule has no {', '.join(wrong)}: leave that out")
         return {"id": self.id, "job": job, **super().document(), **chosen}
