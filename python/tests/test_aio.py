@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from datetime import datetime
 from typing import Any
 
 import pytest
 
-from bellwether import AsyncBellwether, JobCancelled, JobChanged, NewSchedule, ScheduleChange, WaitTimeout
+from bellwether import (
+    AsyncBellwether,
+    InvalidInput,
+    JobCancelled,
+    JobChanged,
+    NewSchedule,
+    Options,
+    ScheduleChange,
+    WaitTimeout,
+)
 from bellwether.testing import DevServer
 from bellwether.values import new_id
 
@@ -62,6 +72,21 @@ def test_groups_and_schedules_have_the_same_methods(server: DevServer) -> None:
         assert (changed.document["when"]["every"], changed.document["misfire"]) == ("2h", "skip")
         assert spec.id in [found.id async for found in app.schedules(page_size=1)]
         await app.remove_schedule(spec.id)
+
+    on_gateway(server, body)
+
+
+def test_jobs_are_selected_by_the_times_of_their_submission_and_end(server: DevServer) -> None:
+    async def body(app: AsyncBellwether) -> None:
+        options = Options(lane=new_id())
+        first = await (await app.submit("sum", payload=[1], options=options)).wait(timeout=30)
+        second = await (await app.submit("sum", payload=[2], options=options)).wait(timeout=30)
+        before = app.jobs(lane=options.lane, submitted_before=second.submitted_at, finished_before=second.finished_at)
+        assert [job.id async for job in before] == [first.id]
+        later = app.jobs(lane=options.lane, submitted_after=second.submitted_at, finished_after=second.finished_at)
+        assert [job.id async for job in later] == [second.id]
+        with pytest.raises(InvalidInput, match="no time zone"):
+            app.jobs(submitted_before=datetime(2026, 11, 21, 12, 0, 0))
 
     on_gateway(server, body)
 

@@ -17,6 +17,7 @@ from bellwether import (
     InvalidInput,
     JobCancelled,
     JobDead,
+    JobView,
     NewSchedule,
     NotFound,
     Options,
@@ -175,6 +176,37 @@ def test_listed_jobs_have_payloads_and_results_on_request(app: Bellwether) -> No
     assert {(job.payload, job.result) for job in without} == {(None, None)}
     full = list(app.jobs(kind=kind, page_size=2, payloads=True))
     assert sorted((job.payload["n"], job.result) for job in full) == [(n, 2 * n) for n in range(5)]
+
+
+def test_jobs_are_selected_by_the_times_of_their_submission_and_end(app: Bellwether) -> None:
+    options = Options(lane=new_id())
+
+    def submit(**start: Any) -> JobView:
+        job = app.submit("sum", payload=[1], options=options, **start)
+        return job.show() if start else job.wait(timeout=30)
+
+    first, second, waiting = submit(), submit(), submit(delay="1h")
+
+    def found(**times: Any) -> list[str]:
+        jobs = {job.id for job in app.jobs(lane=options.lane, page_size=2, **times)}
+        return [job.id for job in (first, second, waiting) if job.id in jobs]
+
+    assert found() == [first.id, second.id, waiting.id]
+    assert found(submitted_before=second.submitted_at) == [first.id]
+    assert found(submitted_after=second.submitted_at) == [second.id, waiting.id]
+    assert found(finished_before=second.finished_at) == [first.id]
+    assert found(finished_after=second.finished_at) == [second.id]
+    assert found(submitted_before=second.submitted_at, finished_after=second.finished_at) == []
+    assert second.finished_at is not None
+    elsewhere = second.finished_at.astimezone(timezone(timedelta(hours=-7)))
+    assert found(finished_after=elsewhere) == found(finished_after=elsewhere.isoformat()) == [second.id]
+
+
+def test_an_instant_without_a_time_zone_is_refused_before_a_request(app: Bellwether) -> None:
+    with pytest.raises(InvalidInput, match="no time zone"):
+        app.jobs(finished_after=datetime(2026, 11, 21, 12, 0, 0))
+    with pytest.raises(InvalidInput, match="is not an instant"):
+        next(app.jobs(finished_after="yesterday"))
 
 
 def test_a_group_without_a_join_runs_its_members(app: Bellwether) -> None:

@@ -172,23 +172,37 @@ class AsyncBellwether(Application):
         """Opens a dead or cancelled job again, as a new generation."""
         return await self.send(calls.retry(job))
 
-    async def jobs(
+    def jobs(
         self,
         *,
         state: State | None = None,
         kind: str | None = None,
         lane: str | None = None,
         group: str | None = None,
-        page_size: int = 100,
+        submitted_after: datetime | str | None = None,
+        submitted_before: datetime | str | None = None,
+        finished_after: datetime | str | None = None,
+        finished_before: datetime | str | None = None,
         payloads: bool = False,
+        page_size: int = 100,
     ) -> AsyncIterator[JobView]:
         """Iterates over jobs, in no particular order, and requests pages as needed.
 
-        `payload` and `result` are `None` unless `payloads` is true.
+        The instants select jobs that were submitted, or have ended, at or after `…_after` and before `…_before`; a
+        `datetime` must have a time zone. `payload` and `result` are `None` unless `payloads` is true.
         """
-        wanted = calls.WantedJobs(state, kind, lane, group, payloads)
-        async for job in self._pages(lambda after: calls.list_jobs(wanted, page_size, after)):
-            yield job
+        query = calls.jobs_query(
+            state=state,
+            kind=kind,
+            lane=lane,
+            group=group,
+            submitted_after=submitted_after,
+            submitted_before=submitted_before,
+            finished_after=finished_after,
+            finished_before=finished_before,
+            payloads=payloads,
+        )
+        return self._pages(lambda after: calls.list_jobs(query, page_size, after))
 
     async def _pages(self, page: Callable[[str | None], Call[Page[T]]]) -> AsyncIterator[T]:
         after: str | None = None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from datetime import datetime
+from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 from .errors import InvalidInput, Problem
@@ -20,7 +21,7 @@ from .model import (
     Submitted,
 )
 from .options import NewJob, encode
-from .values import duration_text
+from .values import duration_text, instant_text
 
 T = TypeVar("T")
 
@@ -104,24 +105,37 @@ def retry(job: str) -> Call[Changed]:
     return Call("POST", _path("jobs", job, "retry"), _of(Changed.of))
 
 
-class WantedJobs(NamedTuple):
-    """Which jobs a list has, and whether they have their payloads and results."""
+def jobs_query(
+    *,
+    state: State | None = None,
+    kind: str | None = None,
+    lane: str | None = None,
+    group: str | None = None,
+    submitted_after: datetime | str | None = None,
+    submitted_before: datetime | str | None = None,
+    finished_after: datetime | str | None = None,
+    finished_before: datetime | str | None = None,
+    payloads: bool = False,
+) -> dict[str, str]:
+    """Returns which jobs a list has, and whether they have their payloads and results.
 
-    state: State | None
-    kind: str | None
-    lane: str | None
-    group: str | None
-    payloads: bool
+    Raises `InvalidInput` if an instant has no time zone.
+    """
+    instants = {
+        "submitted_after": submitted_after,
+        "submitted_before": submitted_before,
+        "finished_after": finished_after,
+        "finished_before": finished_before,
+    }
+    texts = {name: instant_text(instant) for name, instant in instants.items() if instant is not None}
+    return _query(state=state, kind=kind, lane=lane, group=group, payloads="true" if payloads else None) | texts
 
 
-def list_jobs(wanted: WantedJobs, limit: int, after: str | None) -> Call[Page[JobView]]:
-    fields = wanted._asdict() | {"payloads": "true" if wanted.payloads else None}
-    query = _query(**fields, limit=limit, after=after)
-
+def list_jobs(query: Mapping[str, str], limit: int, after: str | None) -> Call[Page[JobView]]:
     def read(document: Mapping[str, Any]) -> Page[JobView]:
         return Page([JobView.of(job) for job in document["jobs"]], document["next"])
 
-    return Call("GET", "/v1/jobs", _of(read), query=query)
+    return Call("GET", "/v1/jobs", _of(read), query={**query, **_query(limit=limit, after=after)})
 
 
 def create_group(

@@ -178,15 +178,30 @@ class Bellwether(Application):
         kind: str | None = None,
         lane: str | None = None,
         group: str | None = None,
-        page_size: int = 100,
+        submitted_after: datetime | str | None = None,
+        submitted_before: datetime | str | None = None,
+        finished_after: datetime | str | None = None,
+        finished_before: datetime | str | None = None,
         payloads: bool = False,
+        page_size: int = 100,
     ) -> Iterator[JobView]:
         """Iterates over jobs, in no particular order, and requests pages as needed.
 
-        `payload` and `result` are `None` unless `payloads` is true.
+        The instants select jobs that were submitted, or have ended, at or after `…_after` and before `…_before`; a
+        `datetime` must have a time zone. `payload` and `result` are `None` unless `payloads` is true.
         """
-        wanted = calls.WantedJobs(state, kind, lane, group, payloads)
-        yield from self._pages(lambda after: calls.list_jobs(wanted, page_size, after))
+        query = calls.jobs_query(
+            state=state,
+            kind=kind,
+            lane=lane,
+            group=group,
+            submitted_after=submitted_after,
+            submitted_before=submitted_before,
+            finished_after=finished_after,
+            finished_before=finished_before,
+            payloads=payloads,
+        )
+        return self._pages(lambda after: calls.list_jobs(query, page_size, after))
 
     def _pages(self, page: Callable[[str | None], Call[Page[T]]]) -> Iterator[T]:
         after: str | None = None
