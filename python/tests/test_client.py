@@ -319,6 +319,16 @@ def test_a_paused_kind_waits(app: Bellwether) -> None:
     assert app.resume_kind(kind) == "resumed"
 
 
+def test_a_pause_has_a_note(app: Bellwether) -> None:
+    kind = f"noted-{new_id()}"
+    note = f"SMTP is down: {new_id()}"
+    assert app.pause_kind(kind, note=note) == "paused"
+    [paused] = [one["paused"] for one in app.request("/v1/kinds") if one["kind"] == kind]
+    assert any(note in str(value) for value in paused.values())
+    assert app.pause_kind(kind, note=note) == "already_paused"
+    assert app.resume_kind(kind) == "resumed"
+
+
 def test_a_client_without_a_gateway_gives_up_after_its_time() -> None:
     started = time.monotonic()
     with Bellwether(f"http://127.0.0.1:{free_port()}", retry_for=0.5) as nowhere, pytest.raises(Unavailable):

@@ -1,16 +1,21 @@
-"""When a request is sent again, and which error its caller gets."""
+"""What is sent, when it is sent again, and which error its caller gets."""
 
 from __future__ import annotations
 
+import asyncio
 import json
+from contextlib import closing
 from typing import Any
 
 import httpx
 import pytest
+from fake_gateway import FakeGateway
 
 from bellwether import (
     AccessDenied,
     ApiError,
+    AsyncBellwether,
+    Bellwether,
     Conflict,
     InvalidInput,
     NewJob,
@@ -162,6 +167,29 @@ def test_another_gateway_is_used_when_one_fails() -> None:
     for wrong in ([], ["gateway:8080"]):
         with pytest.raises(ValueError, match="gateway"):
             Addresses(wrong)
+
+
+def test_a_pause_has_a_body_only_with_a_note() -> None:
+    with httpx.Client() as client:
+        plain = Exchange(calls.pause_kind("mail"), 0.0, 0.0).request(client, "http://gateway", {})
+        noted = Exchange(calls.pause_kind("mail", "SMTP is down"), 0.0, 0.0).request(client, "http://gateway", {})
+    assert (plain.method, plain.url.path) == (noted.method, noted.url.path) == ("POST", "/v1/kinds/mail/pause")
+    assert (plain.content, plain.headers.get("content-type")) == (b"", None)
+    assert (json.loads(noted.content), noted.headers["content-type"]) == ({"note": "SMTP is down"}, "application/json")
+
+
+def test_both_clients_send_the_note_of_a_pause() -> None:
+    with closing(FakeGateway()) as gateway:
+        gateway.refuse = lambda _name, _body: (200, {"kind": "mail", "outcome": "paused"})
+        with Bellwether(gateway.url) as app:
+            assert app.pause_kind("mail") == app.pause_kind("mail", note="by sync") == "paused"
+
+        async def pause() -> None:
+            async with AsyncBellwether(gateway.url) as app:
+                assert await app.pause_kind("mail", note="by async") == "paused"
+
+        asyncio.run(pause())
+        assert gateway.bodies("pause") == [{}, {"note": "by sync"}, {"note": "by async"}]
 
 
 def test_the_body_is_json_and_the_headers_are_sent() -> None:

@@ -280,8 +280,9 @@ class AsyncBellwether(Application):
 
     # Operations
 
-    async def pause_kind(self, kind: str) -> str:
-        return await self.send(calls.pause_kind(kind))
+    async def pause_kind(self, kind: str, note: str | None = None) -> str:
+        """Stops the assignment of a kind's jobs until `resume_kind`. `note` is the reason, for other operators."""
+        return await self.send(calls.pause_kind(kind, note))
 
     async def resume_kind(self, kind: str) -> str:
         return await self.send(calls.resume_kind(kind))

@@ -204,8 +204,9 @@ def remove_schedule(schedule: str) -> Call[None]:
     return Call("DELETE", _path("schedules", schedule), lambda _status, _document: None, gone=_nothing)
 
 
-def pause_kind(kind: str) -> Call[str]:
-    return Call("POST", _path("kinds", kind, "pause"), _of(lambda document: str(document["outcome"])))
+def pause_kind(kind: str, note: str | None = None) -> Call[str]:
+    body = None if note is None else encode({"note": note})
+    return Call("POST", _path("kinds", kind, "pause"), _of(lambda document: str(document["outcome"])), body=body)
 
 
 def resume_kind(kind: str) -> Call[str]:

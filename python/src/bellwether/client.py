@@ -276,8 +276,9 @@ class Bellwether(Application):
 
     # Operations
 
-    def pause_kind(self, kind: str) -> str:
-        return self.send(calls.pause_kind(kind))
+    def pause_kind(self, kind: str, note: str | None = None) -> str:
+        """Stops the assignment of a kind's jobs until `resume_kind`. `note` is the reason, for other operators."""
+        return self.send(calls.pause_kind(kind, note))
 
     def resume_kind(self, kind: str) -> str:
         return self.send(calls.resume_kind(kind))
