@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from datetime import datetime, timezone
 from typing import Any, get_args, get_type_hints
@@ -67,8 +67,17 @@ class OpenApi:
         return found
 
     def names(self, name: str) -> set[str]:
-        """The fields of a schema."""
-        return set(self.schema(name)["properties"])
+        """The fields of a schema, and of the schemas that it consists of."""
+        return set().union(*(part["properties"] for part in self._parts(self.schema(name))))
+
+    def _parts(self, schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        if "$ref" in schema:
+            schema = self.schema(schema["$ref"].rpartition("/")[2])
+        several = [*schema.get("allOf", []), *schema.get("oneOf", [])]
+        if not several:
+            yield schema
+        for part in several:
+            yield from self._parts(part)
 
     def words(self, name: str) -> set[str]:
         """The words of an enumeration."""
@@ -200,6 +209,14 @@ def test_a_group_has_the_names_of_the_api(api: OpenApi) -> None:
     assert set(json.loads(body)) == api.names("NewGroup")
     for function in both("group"):
         assert arguments(function) == api.names("NewGroup")
+
+
+def test_a_pause_has_the_names_of_the_api(api: OpenApi) -> None:
+    body = calls.pause_kind("sum", "deploy").body
+    assert body is not None
+    assert set(json.loads(body)) == api.names("NewPause")
+    for function in both("pause_kind"):
+        assert arguments(function) - {"kind"} == api.names("NewPause")
 
 
 def test_a_worker_registers_with_the_names_of_the_api(api: OpenApi) -> None:

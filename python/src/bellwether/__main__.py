@@ -51,7 +51,9 @@ def _parser() -> argparse.ArgumentParser:
         help="run plain functions in N processes (without N: one per CPU)",
     )
     worker.add_argument("--name", help="name for operators (default: host name and process id)")
-    worker.add_argument("--tag", action="append", default=[], help="tag that this worker offers; repeatable")
+    worker.add_argument(
+        "--tags", type=_names, default=[], metavar="TAG,…", help="tags that this worker offers, separated by commas"
+    )
     worker.add_argument(
         "--grace", type=float, default=30.0, help="seconds for running jobs to end in a drain (default: 30)"
     )
@@ -63,6 +65,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     worker.add_argument("-v", "--verbose", action="store_true", help="log every step")
     return parser
+
+
+def _names(text: str) -> list[str]:
+    return text.split(",") if text else []
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -81,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             slots=given.slots,
             processes=processes,
             name=given.name,
-            tags=given.tag,
+            tags=given.tags,
             grace=given.grace,
             timeout=given.timeout,
         )

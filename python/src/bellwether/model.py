@@ -160,11 +160,11 @@ class GroupView:
 
 @dataclass(frozen=True)
 class GroupSummary:
-    """A group in a list, without counts."""
+    """A group in a list, without counts. `stage` is None if its record cannot be read."""
 
     id: str
     kind: str | None
-    stage: str
+    stage: str | None
     total: int | None
     document: Document = field(repr=False, compare=False)
 
