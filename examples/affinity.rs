@@ -43,7 +43,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     client.set_placement_strategy(BuiltInStrategy::Rendezvous.into()).await?;
     // One job per node, selected by its tag: once they have run, the leader knows all nodes.
     for name in nodes.keys() {
-        client.submit(Job::new("where", &()).tag(name)).await?.wait(SOON).await?;
+        client.submit(Job::new("where", &()).tags([name])).await?.wait(SOON).await?;
     }
 
     let before = homes(&client).await?;
@@ -71,7 +71,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
 /// ranking.
 async fn node(zookeeper: &str, name: &'static str) -> Result<Node, Box<dyn Error>> {
     let handlers = Handlers::new().job("where", move |_, (): ()| async move { Ok(name) });
-    let node = Node::builder(zookeeper).node_id(name).tag(name).handlers(handlers).slots(100);
+    let node = Node::builder(zookeeper).node_id(name).tags([name]).handlers(handlers).slots(100);
     Ok(node.start().await?)
 }
 

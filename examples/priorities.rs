@@ -70,7 +70,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     tell("delayed until its start time, and ran only then");
 
     // No worker has this tag, and the job expires after half a second.
-    let offer = mail("offer").tag("nobody").expires_in(Duration::from_millis(500));
+    let offer = mail("offer").tags(["nobody"]).expires_in(Duration::from_millis(500));
     let end = client.submit(offer).await?.wait(SOON).await?;
     tell(&format!(
         "the offer expired before a worker could start it: {}, after {} attempts",

@@ -37,8 +37,11 @@ pub fn job(bytes: &[u8]) {
     if let Err(error) = given.check() {
         return assert!(!error.to_string().contains('\n'), "{error}");
     }
-    let (id, record) =
-        given.tag(kind).lane(kind).into_record(WallMillis(1), uuid::Uuid::now_v7).expect("a kind is a name");
+    let (id, record) = given
+        .tags([kind])
+        .lane(kind)
+        .into_record(WallMillis(1), uuid::Uuid::now_v7)
+        .expect("a kind is a name");
     assert_eq!(record.payload.bytes(), payload);
     assert_eq!(wire::decode(&wire::encode(&record)).as_ref(), Ok(&record));
     shown(id, record);

@@ -92,7 +92,7 @@ async fn a_worker_whose_clock_is_a_year_ahead_retries_a_failed_job_after_its_bac
         if context.attempt() == 1 { Err(HandlerError::new("not yet")) } else { Ok(()) }
     });
     let mut cluster = Cluster::builder(handlers)
-        .configure(|index, node| if index == 0 { node } else { node.candidate(false).tag("wrong") })
+        .configure(|index, node| if index == 0 { node } else { node.candidate(false).tags(["wrong"]) })
         .start()
         .await
         .unwrap();
@@ -102,7 +102,7 @@ async fn a_worker_whose_clock_is_a_year_ahead_retries_a_failed_job_after_its_bac
     cluster.add().await.unwrap();
     cluster.ready().await.unwrap();
     let backoff = Duration::from_secs(2);
-    let job = Job::new("flaky", &()).tag("wrong").backoff(backoff, backoff);
+    let job = Job::new("flaky", &()).tags(["wrong"]).backoff(backoff, backoff);
     let job = cluster.client().submit(job).await.unwrap();
     let failed = eventually_some("the first attempt has failed", SOON, async || {
         cluster.client().get(job.id()).await.unwrap().filter(|view| view.failures == 1)

@@ -141,7 +141,7 @@ async fn a_stopped_cluster_leaves_no_tasks() {
 async fn each_node_can_be_configured_separately() {
     let cluster = Cluster::builder(squares())
         .nodes(2)
-        .configure(|n, node| node.candidate(n == 0).slots(3).tag(format!("tag-{n}")))
+        .configure(|n, node| node.candidate(n == 0).slots(3).tags([format!("tag-{n}")]))
         .start()
         .await
         .unwrap();

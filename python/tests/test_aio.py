@@ -104,7 +104,7 @@ def test_a_join_runs_after_the_members_on_the_event_loop(server: DevServer) -> N
             return sum([member.result async for member in app.jobs(group=group, kind=kind, payloads=True)])
 
         group = await app.group(kind, new_id(), total=4)
-        worker = asyncio.create_task(app.serve(slots=4, grace=5))
+        worker = asyncio.create_task(app.serve(slots=4, drain_grace=5))
         await group.submit_many([app.job(kind, n=n) for n in range(4)])
         assert await group.join_result(timeout=30) == 0 + 1 + 4 + 9
         assert [job.result async for job in app.jobs(group=group.id)] == [None] * 5

@@ -102,7 +102,7 @@ def test_an_async_application_serves_on_its_loop(server: DevServer) -> None:
                 assert n == 1
                 return asyncio.get_running_loop() is loop
 
-            worker = asyncio.create_task(app.serve(slots=2, grace=5))
+            worker = asyncio.create_task(app.serve(slots=2, drain_grace=5))
             job = await app.submit(kind, n=1)
             assert await job.result(timeout=30) is True
             worker.cancel()
@@ -129,7 +129,7 @@ def test_sigterm_lets_running_jobs_end(own_server: DevServer, tmp_path: Path) ->
 
 def test_a_job_that_outlives_the_grace_is_handed_back(server: DevServer, app: Bellwether, tmp_path: Path) -> None:
     log, release = tmp_path / "log", tmp_path / "release"
-    with worker_process(server.url, "impatient", "--grace", "0.5") as process:
+    with worker_process(server.url, "impatient", "--drain-grace", "0.5") as process:
         job = app.submit("py-hold", log=str(log), release=str(release))
         eventually(lambda: notes(log))
         process.send_signal(signal.SIGTERM)

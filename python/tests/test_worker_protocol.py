@@ -377,7 +377,7 @@ def test_a_drain_lets_jobs_end_and_hands_back_the_rest(gateway: FakeGateway, app
         started.add(job.id)
         await asyncio.sleep(60)
 
-    with running_worker(app, grace=2.0) as worker:
+    with running_worker(app, drain_grace=2.0) as worker:
         gateway.deliver("e", "ends")
         gateway.deliver("h", "hangs")
         eventually(lambda: len(started.jobs) == 2)

@@ -212,10 +212,10 @@ impl<K> Job<K> {
         self.set(|options| options.dead_letter(dead_letter))
     }
 
-    /// Requires a worker with this tag: see [`JobOptions::tag`].
+    /// Requires a worker with these tags: see [`JobOptions::tags`].
     #[must_use]
-    pub fn tag(self, tag: impl AsRef<str>) -> Self {
-        self.set(|options| options.tag(tag))
+    pub fn tags(self, tags: impl IntoIterator<Item: Into<String>>) -> Self {
+        self.set(|options| options.tags(tags))
     }
 
     /// Prefers the worker that runs other jobs with this key: see [`JobOptions::affinity`].

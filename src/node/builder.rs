@@ -106,10 +106,10 @@ impl NodeBuilder {
         self
     }
 
-    /// Adds a tag to the worker. Jobs may require it.
+    /// Sets the tags of the worker, which jobs may require.
     #[must_use]
-    pub fn tag(mut self, tag: impl Into<String>) -> Self {
-        self.tags.push(tag.into());
+    pub fn tags(mut self, tags: impl IntoIterator<Item: Into<String>>) -> Self {
+        self.tags = tags.into_iter().map(Into::into).collect();
         self
     }
 

@@ -108,7 +108,7 @@ async fn sweeps(stage: &Stage) {
 
 /// A job that expires because no worker can run it.
 async fn expires(stage: &Stage) {
-    let job = job("quick", "expires").tag("nobody").expires_in(Duration::from_secs(1));
+    let job = job("quick", "expires").tags(["nobody"]).expires_in(Duration::from_secs(1));
     stage.submit([job], &[State::Dead]).await;
     stage.over().await;
 }
@@ -386,7 +386,7 @@ async fn ghost(stage: &Stage) -> Zk {
     let info = wire::decode::<WorkerInfo>(&info.data).unwrap();
     let info = WorkerInfo { tags: vec![Tag::new("ghost").unwrap()], former: Vec::new(), ..info };
     assert_eq!(zk.commit(txn::register(worker, &info)).await, Outcome::Applied(()));
-    let packed = (0..MIN_PACKED).map(|_| plain("quick").tag("ghost"));
+    let packed = (0..MIN_PACKED).map(|_| plain("quick").tags(["ghost"]));
     stage.submit(packed, &[State::Cancelled]).await;
     let arrived = async || !zk.children(path::inbox(worker)).await.unwrap().unwrap().is_empty();
     eventually("the segment is assigned, or the fault was injected", SOON, async || {

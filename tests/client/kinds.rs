@@ -119,7 +119,7 @@ async fn explain_shows_why_a_job_waits_in_each_state() {
     let (client, fake) = (client(&to).await, FakeCluster::new(&to).await);
     let explained = Explained { client: client.clone() };
     let sum = || Job::new("sum", &1);
-    let job = client.submit(sum().id("a").tag("eu").tag("gpu").lane("l")).await.unwrap();
+    let job = client.submit(sum().id("a").tags(["eu", "gpu"]).lane("l")).await.unwrap();
     let job = job.id();
     assert_eq!(explained.why(job).await.to_string(), "no live worker has a handler for kind sum");
     fake.worker(&["sum"], 1, &["eu"]).await;
@@ -138,7 +138,7 @@ async fn explain_shows_why_a_job_waits_in_each_state() {
     fake.assign(job, worker).await;
     let behind = explained.why(second.id()).await.to_string();
     assert_eq!(behind, "a comes first in lane l, and is running");
-    let busy = client.submit(sum().id("c").tag("gpu")).await.unwrap();
+    let busy = client.submit(sum().id("c").tags(["gpu"])).await.unwrap();
     let Cause::Busy { workers: 1, slots: 1 } = explained.why(busy.id()).await else { panic!("not busy") };
     let running = explained.why(job).await;
     assert!(matches!(&running, Cause::Running { attempt: 1, cancel_requested: false, .. }), "{running:?}");

@@ -13,7 +13,7 @@ use crate::fake_cluster::{FakeCluster, client, id};
 async fn an_accepted_job_is_queued_and_shows_why_it_waits() {
     let to = namespace("submit");
     let client = client(&to).await;
-    let job = client.submit(Job::new("sum", &[1, 2]).id("one").tag("gpu")).await.unwrap();
+    let job = client.submit(Job::new("sum", &[1, 2]).id("one").tags(["gpu"])).await.unwrap();
     assert_eq!((job.id().as_str(), job.is_duplicate()), ("one", false));
     let waiting = async || {
         let view = client.get(job.id()).await.unwrap().unwrap();

@@ -75,7 +75,7 @@ impl Frozen {
         let thread = thread::spawn(move || {
             let runtime = Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
-                let node = Node::builder(to).node_id("frozen").candidate(false).tag("cold");
+                let node = Node::builder(to).node_id("frozen").candidate(false).tags(["cold"]);
                 let node = node.handlers(handlers).start().await.unwrap();
                 gate.wait().await;
                 node.stop().await;
@@ -95,12 +95,12 @@ impl Frozen {
 #[tokio::test]
 async fn a_worker_with_a_hung_runtime_loses_its_job_while_its_session_is_alive() {
     let gate = Gate::new();
-    let cluster = Cluster::builder(hangs_first(&gate)).configure(|_, node| node.tag("cold"));
+    let cluster = Cluster::builder(hangs_first(&gate)).configure(|_, node| node.tags(["cold"]));
     // The node that leads has no worker until the frozen one has the job.
     let mut cluster = cluster.nodes(0).start().await.unwrap();
     let frozen = Frozen::start(&cluster, &gate);
     Frozen::registered(&cluster, 1).await;
-    cluster.client().submit(job("freezing", "hung").tag("cold")).await.unwrap();
+    cluster.client().submit(job("freezing", "hung").tags(["cold"])).await.unwrap();
     let leader = Node::builder(cluster.zookeeper()).node_id("leader").start().await.unwrap();
     gate.has_come("hung", 1).await;
     let had = view(&cluster, "hung").await.worker;
@@ -124,11 +124,12 @@ async fn a_worker_with_a_hung_runtime_loses_its_job_while_its_session_is_alive()
 async fn a_new_leader_takes_the_job_after_a_full_lease_by_its_own_clock() {
     const THREE: Duration = Duration::from_secs(3);
     let gate = Gate::new();
-    let cluster = Cluster::builder(hangs_first(&gate)).configure(|_, node| node.tag("cold").candidate(false));
+    let cluster =
+        Cluster::builder(hangs_first(&gate)).configure(|_, node| node.tags(["cold"]).candidate(false));
     let mut cluster = cluster.nodes(0).start().await.unwrap();
     let frozen = Frozen::start(&cluster, &gate);
     Frozen::registered(&cluster, 1).await;
-    cluster.client().submit(job("freezing", "hung").tag("cold").lease(THREE)).await.unwrap();
+    cluster.client().submit(job("freezing", "hung").tags(["cold"]).lease(THREE)).await.unwrap();
     let killed = Node::builder(cluster.zookeeper()).node_id("killed").start().await.unwrap();
     gate.has_come("hung", 1).await;
     killed.actors().kill();

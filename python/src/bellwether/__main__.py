@@ -40,7 +40,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     worker.add_argument("application", metavar="MODULE:APP", help="where the application is declared")
     worker.add_argument("--url", action="append", help="address of a gateway instead of the declared ones; repeatable")
-    worker.add_argument("--slots", type=int, default=16, help="number of jobs at a time (default: 16)")
+    worker.add_argument(
+        "--slots", type=int, help="number of jobs at a time (default: the number of processors, but at least 4)"
+    )
     worker.add_argument(
         "--processes",
         type=int,
@@ -55,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
         "--tags", type=_names, default=[], metavar="TAG,…", help="tags that this worker offers, separated by commas"
     )
     worker.add_argument(
-        "--grace", type=float, default=30.0, help="seconds for running jobs to end in a drain (default: 30)"
+        "--drain-grace", type=float, default=30.0, help="seconds for running jobs to end in a drain (default: 30)"
     )
     worker.add_argument(
         "--timeout",
@@ -88,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             processes=processes,
             name=given.name,
             tags=given.tags,
-            grace=given.grace,
+            drain_grace=given.drain_grace,
             timeout=given.timeout,
         )
     except BellwetherError as error:

@@ -115,34 +115,39 @@ class Application:
     async def serve(
         self,
         *,
-        slots: int = 16,
+        slots: int | None = None,
         processes: bool | int = False,
         name: str | None = None,
         tags: Sequence[str] = (),
-        grace: float = 30.0,
+        drain_grace: float = 30.0,
         timeout: int = 30,
     ) -> None:
         """Runs a worker on the current event loop until its task is cancelled, which drains it."""
         from .worker import Worker
 
-        await Worker(self, slots=slots, processes=processes, name=name, tags=tags, grace=grace, timeout=timeout).serve()
+        await Worker(
+            self, slots=slots, processes=processes, name=name, tags=tags, drain_grace=drain_grace, timeout=timeout
+        ).serve()
 
     def run(
         self,
         *,
-        slots: int = 16,
+        slots: int | None = None,
         processes: bool | int = False,
         name: str | None = None,
         tags: Sequence[str] = (),
-        grace: float = 30.0,
+        drain_grace: float = 30.0,
         timeout: int = 30,
     ) -> None:
         """Runs a worker until SIGTERM or SIGINT; then it drains. A second signal ends the process immediately.
 
-        `slots` is the number of jobs at a time. `processes` runs all plain functions in a pool of processes (True: one per
-        CPU), instead of only kinds with `process=True`. `grace` is the time for running jobs to end in a drain; jobs that
-        still run are handed back. After `timeout` seconds without a call the gateway counts the worker's jobs as lost.
+        `slots` is the number of jobs at a time; by default the number of processors, but at least 4. `processes` runs all
+        plain functions in a pool of processes (True: one per CPU), instead of only kinds with `process=True`. `drain_grace`
+        is the time for running jobs to end in a drain; jobs that still run are handed back. After `timeout` seconds without
+        a call the gateway counts the worker's jobs as lost.
         """
         from .worker import Worker
 
-        Worker(self, slots=slots, processes=processes, name=name, tags=tags, grace=grace, timeout=timeout).run()
+        Worker(
+            self, slots=slots, processes=processes, name=name, tags=tags, drain_grace=drain_grace, timeout=timeout
+        ).run()

@@ -147,9 +147,9 @@ def dev_server(
 def running_worker(app: Application, **options: Any) -> Iterator[Worker]:
     """Runs a worker on a thread, with the options of `Worker`, until the end of the block; it is registered before.
 
-    At the end it drains: running jobs have `grace` seconds. Raises `WorkerFailed`.
+    At the end it drains: running jobs have `drain_grace` seconds. Raises `WorkerFailed`.
     """
-    options = {"slots": 4, "grace": 5.0, **options}
+    options = {"slots": 4, "drain_grace": 5.0, **options}
     worker = Worker(app, **options)
     errors: list[BaseException] = []
 
@@ -169,7 +169,7 @@ def running_worker(app: Application, **options: Any) -> Iterator[Worker]:
         yield worker
     finally:
         worker.stop()
-        thread.join(options["grace"] + DRAINED_WITHIN)
+        thread.join(options["drain_grace"] + DRAINED_WITHIN)
     if thread.is_alive():
         raise WorkerFailed("the worker did not end")
     if errors:

@@ -49,7 +49,7 @@ pub enum SubmitError {
     },
     /// The minute of this job's start holds the maximum number of delayed jobs. Nothing was sent.
     #[error(
-        "overloaded: {entries} jobs of at most {MAX_BUCKET_ENTRIES} wait for the minute in which job {id} starts: \
+        "{entries} jobs of at most {MAX_BUCKET_ENTRIES} wait for the minute in which job {id} starts: \
          choose another minute, or spread the jobs over several minutes"
     )]
     MinuteFull {
@@ -150,10 +150,9 @@ impl SubmitError {
             Self::Invalid(_) => ErrorClass::Invalid,
             Self::Group(error) => error.class(),
             Self::Client(error) => error.class(),
-            Self::Conflict { .. } => ErrorClass::Conflict,
-            Self::Overloaded { .. } | Self::MinuteFull { .. } | Self::TooManyMinutes { .. } => {
-                ErrorClass::Overloaded
-            }
+            // The same job is refused until its minute has passed.
+            Self::Conflict { .. } | Self::MinuteFull { .. } => ErrorClass::Conflict,
+            Self::Overloaded { .. } | Self::TooManyMinutes { .. } => ErrorClass::Overloaded,
             Self::NotSent { reason, .. } => reason.class(),
             Self::Unknown { .. } => ErrorClass::Unknown,
             Self::Refused { reason, .. } => reason.class(),

@@ -133,7 +133,7 @@ fn each_error_of_a_submission_has_a_class_and_names_its_job() {
         ),
         (SubmitError::Conflict { id: id(), kind, same_kind: true }, ErrorClass::Conflict, true),
         (SubmitError::Overloaded { id: id(), entries: 1 }, ErrorClass::Overloaded, true),
-        (SubmitError::MinuteFull { id: id(), entries: 1 }, ErrorClass::Overloaded, true),
+        (SubmitError::MinuteFull { id: id(), entries: 1 }, ErrorClass::Conflict, true),
         (SubmitError::TooManyMinutes { id: id(), minutes: 1 }, ErrorClass::Overloaded, true),
         (SubmitError::NotSent { id: id(), reason: late() }, ErrorClass::Unavailable, true),
         (

@@ -147,7 +147,7 @@ fn registration() -> WorkerInfo {
 
 #[test]
 fn a_queued_job_is_explained_with_what_its_workers_lack() {
-    let stage = Stage::new(sum().tag("eu").tag("gpu"));
+    let stage = Stage::new(sum().tags(["eu", "gpu"]));
     assert_eq!(stage.cause(), Cause::UnknownKind { kind: kind("sum") });
     stage.world.worker(1, &registration());
     assert_eq!(

@@ -25,7 +25,7 @@ use super::JobError;
 ///
 /// use bellwether::client::JobOptions;
 ///
-/// let options = JobOptions::new().max_attempts(10).timeout(Duration::from_secs(300)).tag("gpu");
+/// let options = JobOptions::new().max_attempts(10).timeout(Duration::from_secs(300)).tags(["gpu"]);
 /// let text = r#"{"max_attempts": 10, "timeout": "5m", "tags": ["gpu"]}"#;
 /// assert_eq!(serde_json::from_str::<JobOptions>(text)?, options);
 /// # Ok::<(), serde_json::Error>(())
@@ -59,7 +59,7 @@ pub struct JobOptions {
     /// The priority: [`JobOptions::priority()`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
-    /// The tags that the worker must have: [`JobOptions::tag()`].
+    /// The tags that the worker must have: [`JobOptions::tags()`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
     /// Jobs with the same key prefer the same worker: [`JobOptions::affinity()`].
@@ -152,10 +152,9 @@ impl JobOptions {
         Self { priority: Some(priority), ..self }
     }
 
-    /// Requires a worker with this tag. May be called repeatedly to require more, up to 32.
-    pub fn tag(mut self, tag: impl AsRef<str>) -> Self {
-        self.tags.push(tag.as_ref().to_owned());
-        self
+    /// Requires a worker with these tags, at most 32.
+    pub fn tags(self, tags: impl IntoIterator<Item: Into<String>>) -> Self {
+        Self { tags: tags.into_iter().map(Into::into).collect(), ..self }
     }
 
     /// Prefers, under the rendezvous strategy, the worker that runs other jobs with this key.

@@ -133,7 +133,7 @@ mod tests {
     fn an_option_without_a_flag_is_not_set() {
         assert_eq!(parse(&[]), Ok(JobOptions::new()));
         assert_eq!(parse(&["--auto-renew"]), Ok(JobOptions::new().auto_renew(true)));
-        let tags = Ok(JobOptions::new().tag("a").tag("b"));
+        let tags = Ok(JobOptions::new().tags(["a", "b"]));
         assert_eq!(parse(&["--tags", "a,b"]), tags);
         assert_eq!(parse(&["--tags", "a", "--tags", "b"]), tags);
     }

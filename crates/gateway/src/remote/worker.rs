@@ -437,7 +437,7 @@ impl RemoteWorker {
             handlers.add(handler)
         });
         let node = node.candidate(false).node_id(name.as_str()).handlers(handlers).slots(*slots);
-        tags.iter().fold(node, |node, tag| node.tag(tag.as_str()))
+        node.tags(tags.iter().map(bellwether::Tag::as_str))
     }
 
     async fn attend(&self, node: &Node) {

@@ -39,9 +39,9 @@ pub(crate) struct Node {
     /// Roles of this node.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "candidate,worker")]
     pub(crate) roles: Vec<Role>,
-    /// Number of jobs that run at the same time.
-    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SLOTS)))]
-    pub(crate) slots: u32,
+    /// Number of jobs that run at the same time [default: the number of processors, but at least 4].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SLOTS)))]
+    pub(crate) slots: Option<u32>,
     /// Serve Prometheus metrics on this address, such as 127.0.0.1:9464. An address that other machines can reach requires
     /// TLS and tokens, as for the gateway, or --insecure-metrics. Port 0 selects a free port.
     #[arg(long, value_name = "ADDR")]
@@ -209,10 +209,10 @@ impl Node {
             .drain_grace(self.drain_grace);
         builder = schedules.into_iter().fold(builder, NodeBuilder::schedule);
         if let Some(handlers) = handlers {
-            builder = self
-                .tags
-                .iter()
-                .fold(builder.handlers(handlers).slots(self.slots), |b, tag| b.tag(tag.as_str()));
+            builder = builder.handlers(handlers).tags(self.tags.iter().map(Tag::as_str));
+            if let Some(slots) = self.slots {
+                builder = builder.slots(slots);
+            }
         }
         if let Some(id) = &self.node_id {
             builder = builder.node_id(id.as_str());

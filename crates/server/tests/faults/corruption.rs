@@ -184,7 +184,7 @@ async fn a_job_with_an_unreadable_assignment_is_quarantined() {
     // As if a leader of another version had written it. No worker has the tag, so this leader does not assign the jobs.
     for (name, damage) in DAMAGES {
         let job = id(&format!("bad-{name}"));
-        stage.submit([stage.runs.job(job.as_str()).tag("nobody")]).await;
+        stage.submit([stage.runs.job(job.as_str()).tags(["nobody"])]).await;
         let at = stage.entry(&job).await;
         let entry = stage.stored(&at).await.0;
         let data = damage.of(&entry);

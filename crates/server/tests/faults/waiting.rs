@@ -34,7 +34,7 @@ async fn jobs_report_that_they_wait_for_a_worker_and_run_when_one_joins() {
     assert!(jobs.iter().flatten().all(|job| job.waiting == Some(WaitReason::UnknownKind)), "{jobs:?}");
 
     // A worker without the tag cannot run the job, and the wait reason is different.
-    let tagged = stage.submit([stage.runs.job("tagged").tag("gpu")]).await;
+    let tagged = stage.submit([stage.runs.job("tagged").tags(["gpu"])]).await;
     let _worker = stage.node("worker").worker().start();
     let jobs = stage.over(&ids).await;
     assert!(jobs.iter().all(|job| job.state == State::Succeeded && job.attempt == 1), "{jobs:?}");

@@ -529,7 +529,7 @@ impl JobPlan {
             job = job.lane(lane.as_str());
         }
         if self.tagged {
-            job = job.tag(TAG);
+            job = job.tags([TAG]);
         }
         Wish::new(self.kind.clone(), self.lane.clone(), &text, job)
     }

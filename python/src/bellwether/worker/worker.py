@@ -60,23 +60,25 @@ class Worker:
         self,
         app: Application,
         *,
-        slots: int = 16,
+        slots: int | None = None,
         processes: bool | int = False,
         name: str | None = None,
         tags: Sequence[str] = (),
-        grace: float = 30.0,
+        drain_grace: float = 30.0,
         timeout: int = 30,
     ) -> None:
         kinds = list(app.kinds)
         if not kinds:
             raise InvalidInput("the application has no kinds: declare a handler with @app.kind")
+        processors = os.cpu_count() or 1
+        slots = max(processors, 4) if slots is None else slots
         if slots < 1:
             raise InvalidInput(f"slots must be at least 1, not {slots}")
         self._app = app
         self._slots = slots
         self._all_in_processes = bool(processes)
-        self._size = processes if processes and processes is not True else os.cpu_count() or 1
-        self._grace = grace
+        self._size = processes if processes and processes is not True else processors
+        self._drain_grace = drain_grace
         for kind in kinds:
             if kind.process or (processes and not kind.is_async):
                 check_importable(kind)
@@ -266,8 +268,8 @@ class Worker:
         self._link.draining = True
         with contextlib.suppress(ApiError, asyncio.TimeoutError):
             drain = self._link.until_answered("drain", lambda: protocol.drain(self._link.key))
-            await asyncio.wait_for(drain, max(1.0, min(LEAVE_WITHIN, self._grace)))
-        if not await self._quiet(self._grace):
+            await asyncio.wait_for(drain, max(1.0, min(LEAVE_WITHIN, self._drain_grace)))
+        if not await self._quiet(self._drain_grace):
             for entry in self._table.running:
                 self._interrupt(entry, "drain")
             if not await self._quiet(STOP_GRACE):
