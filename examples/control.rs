@@ -21,7 +21,7 @@ const SOON: Duration = Duration::from_secs(30);
 /// The expected output.
 pub(crate) const EXPECTED: &str = "\
 import-1: no live worker has a handler for kind import
-import-1: kind import is paused by ops
+import-1: kind import is paused: the disk is replaced
 resumed
 import-1: it ended: the disk is full
 import-1 is queued again, as generation 2
@@ -44,7 +44,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     tell(&format!("import-1: {}", explain(&client, first.id()).await?));
 
     // Paused before a worker can start it. Running jobs would continue, and more jobs may be submitted.
-    assert!(client.pause_kind(&kind, "ops").await?);
+    assert!(client.pause_kind(&kind, "the disk is replaced").await?);
     let space = Arc::new(AtomicBool::new(false));
     let import = with_state(Arc::clone(&space)).job("import", |space, _, n: u32| async move {
         if space.load(Ordering::SeqCst) { Ok(n) } else { Err(HandlerError::new("the disk is full")) }
@@ -85,7 +85,7 @@ async fn explain(client: &Client, job: &JobId) -> Result<String, Box<dyn Error>>
         Cause::NotBefore { .. } => "it may not start before its start time".to_owned(),
         Cause::Ended { error: Some(error), .. } => format!("it ended: {error}"),
         Cause::Paused { kind, pause } => {
-            format!("kind {kind} is paused by {}", pause.by.unwrap_or_default())
+            format!("kind {kind} is paused: {}", pause.note.unwrap_or_default())
         }
         cause => cause.to_string(),
     })

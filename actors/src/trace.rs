@@ -160,7 +160,7 @@ pub fn ran(span: &Span, how: &Run) {
         Run::Succeeded(_) => "succeeded",
         Run::Failed(_) => "failed",
         Run::Invalid(_) => "invalid",
-        Run::Deferred(_) => "deferred",
+        Run::Deferred(_) => "snoozed",
         Run::Aborted => "aborted",
         Run::Lapsed => "lapsed",
     };
@@ -182,9 +182,9 @@ pub fn report(finished: &Finished) -> Option<Span> {
         Ending::Released => "released",
         Ending::Cancelled => "cancelled",
         Ending::Invalid(_) => "invalid",
-        Ending::Snoozed(_) => "deferred",
+        Ending::Snoozed(_) => "snoozed",
         Ending::LeaseExpired => "lease_expired",
-        Ending::Expired => "overdue",
+        Ending::Expired => "expired",
     };
     let span = tracing::debug_span!(
         target: TARGET,

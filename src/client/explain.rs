@@ -56,7 +56,7 @@ pub enum Cause {
     Paused {
         /// Its kind.
         kind: Kind,
-        /// Who paused it, and when.
+        /// Who paused it, when, and why.
         pause: Paused,
     },
     /// Its kind is paused on each worker that has a handler for it.
@@ -111,7 +111,7 @@ pub enum Cause {
         error: Option<String>,
     },
     /// It has expired; the leader is about to end it.
-    Overdue {
+    Expired {
         /// When it expired.
         at: SystemTime,
     },
@@ -235,7 +235,7 @@ fn cause(
             },
         },
         Location::Queued(_) => match record.expires_at.filter(|_| record.is_overdue(now)) {
-            Some(at) => Cause::Overdue { at: at.into() },
+            Some(at) => Cause::Expired { at: at.into() },
             None => cause_queued(view, &record, cluster, behind),
         },
     }
@@ -348,7 +348,7 @@ impl fmt::Display for Cause {
                 }
                 error.as_ref().map_or(Ok(()), |error| write!(f, ", the last: {error}"))
             }
-            Self::Overdue { at } => {
+            Self::Expired { at } => {
                 write!(f, "it expired at {}, and the leader is about to end it", rfc3339(*at))
             }
             Self::LaneBusy { lane, job, status } => {

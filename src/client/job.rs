@@ -234,7 +234,7 @@ impl<K> Job<K> {
         self.set(|options| options.lane(lane))
     }
 
-    /// Sets all options that are set in `options`. The others keep their values, and tags are added.
+    /// Sets all options that are set in `options`. The others keep their values.
     #[must_use]
     pub fn options(self, options: JobOptions) -> Self {
         self.set(|there| options.or(there))

@@ -63,7 +63,7 @@ pub struct Paused {
 impl Client {
     /// Pauses a kind: the leader stops assigning its jobs within moments. An assignment that is on its way stands,
     /// and running attempts continue. `note` tells other people the reason, in at most 256 bytes; it may be empty. Returns
-    /// `false` if the kind was already paused; then the earlier pause is kept.
+    /// `false` if the kind was already paused; then the earlier pause and its note are kept.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a long `note`, or no answer within the client's deadline. Then the kind may or may not be

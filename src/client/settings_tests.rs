@@ -173,15 +173,15 @@ fn kinds_are_listed_with_their_workers_slots_and_pauses() {
     world.tree().put(&path::pause(&kind("odd")), *b"?");
     let kinds = world.run(client.kinds()).unwrap();
     let rows = kinds.iter().map(|view| {
-        let by = view.paused.as_ref().map(|pause| pause.note.as_deref().unwrap_or("?"));
-        (view.kind.as_str(), view.workers.len(), view.paused_on.clone(), view.slots, view.assigned, by)
+        let paused = view.paused.as_ref().map(|pause| (pause.since.is_some(), pause.note.as_deref()));
+        (view.kind.as_str(), view.workers.len(), view.paused_on.clone(), view.slots, view.assigned, paused)
     });
     assert_eq!(
         rows.collect::<Vec<_>>(),
         [
-            ("later", 0, vec![], 0, 0, Some("me")),
+            ("later", 0, vec![], 0, 0, Some((true, Some("me")))),
             ("mail", 1, vec![], 3, 2, None),
-            ("odd", 0, vec![], 0, 0, Some("?")),
+            ("odd", 0, vec![], 0, 0, Some((false, None))),
             ("sum", 3, vec![second], 7, 3, None),
         ]
     );

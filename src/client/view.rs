@@ -148,6 +148,29 @@ impl WaitReason {
         Self::Nowhere,
     ];
 
+    /// Returns it as a sentence.
+    #[must_use]
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Self::UnknownKind => "no live worker handles this kind",
+            Self::PausedOnWorkers => "its kind is paused on each worker that has a handler for it",
+            Self::Tags => "no live worker of this kind has all of its tags",
+            Self::Draining => "the workers that could run it are draining",
+            Self::Busy => "the workers that could run it have no free slot",
+            Self::Shunned => "the workers that could run it did not renew a lease in time",
+            Self::Isolated => "it has lost workers and waits for one where it is isolated",
+            Self::NoLeader => "there is no leader to assign it",
+            Self::Paused => "its kind is paused",
+            Self::NotBefore => "it may not start yet",
+            Self::Backoff => "its backoff is not over",
+            Self::WorkerLost => "its worker was lost; the leader will requeue it",
+            Self::Lane => "another job of its lane comes first",
+            Self::NoTurn => "its turn in its lane was deleted: cancel and retry it",
+            Self::Assignment => "the leader is about to assign it",
+            Self::Nowhere => "it is in no queue and no inbox",
+        }
+    }
+
     /// Returns its name in documents: `unknown_kind`, `tags`, …
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -174,24 +197,7 @@ impl WaitReason {
 
 impl fmt::Display for WaitReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::UnknownKind => "no live worker handles this kind",
-            Self::PausedOnWorkers => "its kind is paused on each worker that has a handler for it",
-            Self::Tags => "no live worker of this kind has all of its tags",
-            Self::Draining => "the workers that could run it are draining",
-            Self::Busy => "the workers that could run it have no free slot",
-            Self::Shunned => "the workers that could run it did not renew a lease in time",
-            Self::Isolated => "it has lost workers and waits for one where it is isolated",
-            Self::NoLeader => "there is no leader to assign it",
-            Self::Paused => "its kind is paused",
-            Self::NotBefore => "it may not start yet",
-            Self::Backoff => "its backoff is not over",
-            Self::WorkerLost => "its worker was lost; the leader will requeue it",
-            Self::Lane => "another job of its lane comes first",
-            Self::NoTurn => "its turn in its lane was deleted: cancel and retry it",
-            Self::Assignment => "the leader is about to assign it",
-            Self::Nowhere => "it is in no queue and no inbox",
-        })
+        f.write_str(self.sentence())
     }
 }
 

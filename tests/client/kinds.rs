@@ -32,16 +32,16 @@ async fn a_kind_is_paused_once_and_listed_with_its_workers_and_pause() {
     fake.apply(vec![Op::Create { path, data: b"?".to_vec(), lifetime: Lifetime::Persistent }]).await;
     let kinds = client.kinds().await.unwrap();
     let told = kinds.iter().map(|view| {
-        let by = view.paused.as_ref().map(|pause| pause.note.as_deref().unwrap_or("?"));
-        (view.kind.as_str(), view.workers.clone(), (view.slots, view.assigned), by)
+        let paused = view.paused.as_ref().map(|pause| (pause.since.is_some(), pause.note.as_deref()));
+        (view.kind.as_str(), view.workers.clone(), (view.slots, view.assigned), paused)
     });
     assert_eq!(
         told.collect::<Vec<_>>(),
         [
             ("echo", vec![one], (2, 0), None),
-            ("nobody", vec![], (0, 0), Some("?")),
-            ("odd", vec![], (0, 0), Some("?")),
-            ("sum", vec![one, two], (5, 0), Some("ops")),
+            ("nobody", vec![], (0, 0), Some((true, None))),
+            ("odd", vec![], (0, 0), Some((false, None))),
+            ("sum", vec![one, two], (5, 0), Some((true, Some("ops")))),
         ]
     );
     assert_eq!(client.resume_kind(&kind("sum")).await, Ok(true));
@@ -157,7 +157,7 @@ async fn explain_shows_why_a_job_waits_in_each_state() {
     assert!(matches!(explained.why(later.id()).await, Cause::NotBefore { .. }));
     let expired = client.submit(sum().id("e").expires_in(Duration::from_millis(1))).await.unwrap();
     eventually("it is overdue", SOON, async || {
-        matches!(explained.why(expired.id()).await, Cause::Overdue { .. })
+        matches!(explained.why(expired.id()).await, Cause::Expired { .. })
     })
     .await;
     fake.assign(busy.id(), worker).await;

@@ -1,14 +1,14 @@
 //! The bounds in the texts and schemas are those that are checked.
 
-use bellwether::client::Job;
+use bellwether::client::{AttemptOutcome, Ended, GroupStage, Job};
 use bellwether::node::MAX_SLOTS;
-use bellwether::schedule::{DEFAULT_GRACE, Misfire};
-use bellwether::{Retention, client};
+use bellwether::schedule::{DEFAULT_GRACE, Misfire, Overlap};
+use bellwether::{Retention, State, client};
 use serde_json::{Value, json};
 use utoipa::PartialSchema;
 
 use super::invalid::Invalid;
-use super::{NewJob, NewPause, NewSchedule, RetentionChange, ScheduledJob, WorkerChange};
+use super::{NewJob, NewPause, NewSchedule, RetentionChange, ScheduledJob, Words, WorkerChange};
 
 const SECOND: std::time::Duration = std::time::Duration::from_secs(1);
 
@@ -117,6 +117,21 @@ fn the_payload_of_a_job() {
 
 #[test]
 fn the_note_of_a_pause() {
-    assert!(text::<NewPause>("note").contains("at most 256 bytes"));
-    assert_eq!(field::<NewPause>("note")["maxLength"], bellwether::client::MAX_NOTE_BYTES);
+    assert!(text::<NewPause>("note").contains(&format!("at most {} bytes", client::MAX_NOTE_BYTES)));
+}
+
+#[test]
+fn the_words_of_the_console() {
+    fn all<T: Words>(page: &str) {
+        for (_, word, _) in T::ALL {
+            let there = page.contains(&format!("'{word}'")) || page.contains(&format!("\n  {word}: "));
+            assert!(there, "{word}");
+        }
+    }
+    all::<State>(include_str!("../../../console/pages/jobs.js"));
+    all::<GroupStage>(include_str!("../../../console/pages/groups.js"));
+    all::<Ended>(include_str!("../../../console/pages/settings.js"));
+    all::<Misfire>(include_str!("../../../console/pages/schedule.js"));
+    all::<Overlap>(include_str!("../../../console/pages/schedule.js"));
+    all::<AttemptOutcome>(include_str!("../../../console/pages/job.js"));
 }

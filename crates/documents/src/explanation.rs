@@ -26,53 +26,139 @@ pub struct ExplanationDocument {
 #[serde(tag = "why", rename_all = "snake_case")]
 #[schema(as = Cause)]
 enum CauseDocument {
-    /// No live worker has a handler for the kind.
-    UnknownKind { kind: String },
-    /// No live worker of the kind has all of the tags; `missing` are those that no worker has.
-    Tags { kind: String, tags: Vec<String>, missing: Vec<String> },
-    /// The kind is paused.
-    Paused { kind: String, by: Option<String>, note: Option<String>, since: Option<InstantText> },
-    /// The kind is paused on each of so many workers that have a handler for it.
-    PausedOnWorkers { kind: String, workers: usize },
+    /// No live worker has a handler for its kind.
+    UnknownKind {
+        /// Its kind.
+        kind: String,
+    },
+    /// No live worker of its kind has all of its tags.
+    Tags {
+        /// Its kind.
+        kind: String,
+        /// The tags that it requires.
+        tags: Vec<String>,
+        /// The required tags that no worker of its kind has.
+        missing: Vec<String>,
+    },
+    /// Its kind is paused.
+    Paused {
+        /// Its kind.
+        kind: String,
+        /// The author of the pause.
+        #[schema(required)]
+        by: Option<String>,
+        /// The note of the author.
+        #[schema(required)]
+        note: Option<String>,
+        /// When it was paused.
+        #[schema(required)]
+        since: Option<InstantText>,
+    },
+    /// Its kind is paused on each worker that has a handler for it.
+    PausedOnWorkers {
+        /// Its kind.
+        kind: String,
+        /// Number of these workers.
+        workers: usize,
+    },
     /// The workers that could run it are draining.
-    Draining { workers: usize },
+    Draining {
+        /// Number of these workers.
+        workers: usize,
+    },
     /// The workers that could run it have no free slot.
-    Busy { workers: usize, slots: usize },
+    Busy {
+        /// Number of these workers.
+        workers: usize,
+        /// Their slots.
+        slots: usize,
+    },
     /// The workers that could run it and have a free slot get no jobs for a while.
-    Shunned { workers: Vec<ShunnedDocument> },
+    Shunned {
+        /// These workers.
+        workers: Vec<ShunnedDocument>,
+    },
     /// It has lost workers and waits for a worker on which it is isolated.
-    Isolated { losses: u32, alone: bool },
+    Isolated {
+        /// Number of workers that it has lost.
+        losses: u32,
+        /// Whether it runs alone and waits for a worker without jobs.
+        alone: bool,
+    },
     /// There is no leader.
     NoLeader,
     /// It may not start yet.
-    NotBefore { not_before: InstantText },
+    NotBefore {
+        /// When it may start.
+        not_before: InstantText,
+    },
     /// It waits after a failed, lost or snoozed attempt.
-    Backoff { until: InstantText, failures: u32, losses: u32, error: Option<String> },
+    Backoff {
+        /// The end of the wait.
+        until: InstantText,
+        /// Failed attempts of this generation.
+        failures: u32,
+        /// Lost attempts of this generation.
+        losses: u32,
+        /// The last error.
+        #[schema(required)]
+        error: Option<String>,
+    },
     /// It has expired; the leader is about to end it.
-    Overdue { expired_at: InstantText },
-    /// Another job of its lane comes first, with this status.
-    Lane { lane: String, behind: String, status: String },
+    Expired {
+        /// When it expired.
+        expired_at: InstantText,
+    },
+    /// Another job of its lane comes first.
+    Lane {
+        /// The lane.
+        lane: String,
+        /// The job that comes first.
+        behind: String,
+        /// The status of that job.
+        status: String,
+    },
     /// Its turn in its lane was deleted.
     NoTurn,
     /// The leader is about to assign it.
     Assignment,
     /// It is assigned to a worker.
     Running {
+        /// The worker.
         worker: String,
+        /// Its node.
+        #[schema(required)]
         node: Option<String>,
+        /// Number of the attempt.
         attempt: u32,
+        /// When it was assigned, by the leader's clock.
+        #[schema(required)]
         since: Option<InstantText>,
+        /// Whether it was asked to stop.
         cancel_requested: bool,
     },
     /// Its worker was lost; the leader will queue it again.
-    WorkerLost { worker: String },
-    /// Its record or assignment cannot be read, with the reason.
-    Quarantined { note: String },
+    WorkerLost {
+        /// The worker.
+        worker: String,
+    },
+    /// Its record or assignment cannot be read.
+    Quarantined {
+        /// The reason.
+        note: String,
+    },
     /// It has ended.
-    Ended { finished_at: Option<InstantText>, error: Option<String> },
-    /// It moved while it was read, or its entry was deleted.
+    Ended {
+        /// When it ended.
+        #[schema(required)]
+        finished_at: Option<InstantText>,
+        /// The last error, unless it succeeded.
+        #[schema(required)]
+        error: Option<String>,
+    },
+    /// It was found in no queue and no inbox.
     Nowhere,
-    /// A reason of a later version; the sentence tells it.
+    /// A reason that this version does not know; see `sentence`.
     Other,
 }
 
@@ -134,7 +220,7 @@ impl From<&Cause> for CauseDocument {
                 losses: *losses,
                 error: error.clone(),
             },
-            Cause::Overdue { at } => Self::Overdue { expired_at: Text(*at) },
+            Cause::Expired { at } => Self::Expired { expired_at: Text(*at) },
             Cause::LaneBusy { lane, job, status } => {
                 Self::Lane { lane: lane.to_string(), behind: job.to_string(), status: status.clone() }
             }
@@ -153,5 +239,65 @@ impl From<&Cause> for CauseDocument {
             Cause::Nowhere => Self::Nowhere,
             _ => Self::Other,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use utoipa::PartialSchema as _;
+
+    use super::super::{WaitReasonWord, Word};
+    use super::*;
+
+    /// The words of a schema: those of its variants, or of a list.
+    fn words(schema: &serde_json::Value) -> BTreeSet<String> {
+        let variants = schema["oneOf"].as_array().into_iter().flatten();
+        let tags = variants.flat_map(|variant| variant["properties"]["why"]["enum"].as_array()).flatten();
+        let listed = schema["enum"].as_array().into_iter().flatten();
+        tags.chain(listed).map(|word| word.as_str().unwrap().to_owned()).collect()
+    }
+
+    #[test]
+    fn each_reason_to_wait_is_a_cause_and_the_other_causes_are_known() {
+        let causes = words(&serde_json::to_value(CauseDocument::schema()).unwrap());
+        let waits = words(&serde_json::to_value(WaitReasonWord::schema()).unwrap());
+        assert_eq!(waits.difference(&causes).count(), 0, "{waits:?}, {causes:?}");
+        let others = causes.difference(&waits).map(String::as_str).collect::<Vec<_>>();
+        assert_eq!(others, ["ended", "expired", "other", "quarantined", "running"]);
+    }
+
+    #[test]
+    fn a_cause_is_written_with_its_word_and_its_values() {
+        let id = bellwether::JobId::new("a").unwrap();
+        let kind = bellwether::Kind::new("sum").unwrap();
+        let explained = |cause: &Cause| {
+            let document = ExplanationDocument {
+                id: id.to_string(),
+                state: Word(bellwether::State::Queued),
+                sentence: cause.to_string(),
+                cause: cause.into(),
+            };
+            serde_json::to_value(document).unwrap()
+        };
+        let unknown = explained(&Cause::UnknownKind { kind: kind.clone() });
+        assert_eq!(
+            unknown,
+            serde_json::json!({
+                "id": "a", "state": "queued", "why": "unknown_kind", "kind": "sum",
+                "sentence": "no live worker has a handler for kind sum",
+            })
+        );
+        let behind = Cause::LaneBusy {
+            lane: bellwether::Lane::new("l").unwrap(),
+            job: id.clone(),
+            status: "queued".to_owned(),
+        };
+        assert_eq!(
+            (&explained(&behind)["why"], &explained(&behind)["behind"]),
+            (&"lane".into(), &"a".into())
+        );
+        assert_eq!(explained(&Cause::NoLeader)["why"], "no_leader");
     }
 }

@@ -5,17 +5,17 @@ use clap::Args;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::text::KindText;
+use super::text::{ChosenNameText, KindText};
 
 /// A group to create.
 #[derive(Debug, Clone, Args, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewGroup {
     /// Kind of the members.
-    #[schema(value_type = KindText, example = "record-set")]
+    #[schema(value_type = KindText)]
     kind: String,
     /// Name of the group.
-    #[schema(value_type = KindText, example = "2026-11-21")]
+    #[schema(value_type = ChosenNameText)]
     name: String,
     /// Number of members, at most 1,000,000. It may be set later by creating the group again, and cannot be changed.
     #[arg(long, value_name = "N")]

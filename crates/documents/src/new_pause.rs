@@ -8,9 +8,7 @@ use utoipa::ToSchema;
 #[derive(Debug, Clone, Default, Args, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewPause {
-    /// Why the kind is paused, for other people, in at most 256 bytes.
+    /// Reason for the pause, shown to other operators; at most 256 bytes. If the kind is already paused, the first note is kept.
     #[arg(long, value_name = "TEXT")]
-    #[serde(default)]
-    #[schema(max_length = 256)]
     pub note: Option<String>,
 }

@@ -20,7 +20,7 @@ with_rule! {
         /// Only ticks after this instant. Default: now.
         #[arg(long, value_name = "INSTANT")]
         after: Option<InstantText>,
-        /// Maximum number of ticks.
+        /// Maximum number of ticks, 1 to 100.
         #[arg(short = 'n', long, value_name = "N", default_value_t)]
         #[serde(default)]
         #[param(inline)]
@@ -42,7 +42,7 @@ impl PreviewedRule {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct TickQuery {
-    /// Maximum number of next and of last ticks.
+    /// Maximum number of next and of last ticks, 1 to 100.
     #[arg(short = 'n', long, value_name = "N", default_value_t)]
     #[serde(default)]
     #[param(inline)]

@@ -1,7 +1,7 @@
 //! A schedule.
 
 use bellwether::ScheduleId;
-use bellwether::client::{Added, ScheduleView};
+use bellwether::client::{Added, ScheduleError, ScheduleView};
 use bellwether::schedule::{Misfire, Skipped, When};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -176,10 +176,14 @@ pub struct AddedScheduleDocument {
 }
 
 impl AddedScheduleDocument {
-    /// Returns the document of a schedule; without a view it has only the name.
-    pub fn new(id: &ScheduleId, added: Added, view: Option<&ScheduleView>) -> Self {
-        let unread = || ScheduleDocument { id: id.to_string(), ..ScheduleDocument::default() };
-        Self { added: Word(added), schedule: view.map_or_else(unread, Into::into) }
+    /// Returns the document of a schedule, which was read after it was added.
+    pub fn new(id: &ScheduleId, added: Added, read: &Result<ScheduleView, ScheduleError>) -> Self {
+        let unread = |error: &ScheduleError| ScheduleDocument {
+            id: id.to_string(),
+            error: Some(format!("the schedule is {}, and was not read afterwards: {error}", added.as_str())),
+            ..ScheduleDocument::default()
+        };
+        Self { added: Word(added), schedule: read.as_ref().map_or_else(unread, Into::into) }
     }
 }
 

@@ -46,7 +46,7 @@ pub(crate) type ZoneText = Text<Zone>;
 pub type GroupIdText = Text<GroupId>;
 /// The id of a job, chosen or composed.
 pub type JobIdText = Text<JobId>;
-/// The name of a kind. Every name that a user chooses has its form, except that of a schedule.
+/// The name of a kind.
 pub type KindText = Text<Kind>;
 /// The name of a lane.
 pub type LaneText = Text<Lane>;
@@ -119,6 +119,28 @@ impl Textual for Zone {
 
     fn describe(schema: ObjectBuilder) -> ObjectBuilder {
         schema.description(Some("The name of an IANA time zone.")).examples(["Europe/Berlin", "UTC"])
+    }
+}
+
+/// A name that a user chooses, such as the id of a job or the name of a group.
+#[derive(Debug, Clone)]
+pub(crate) struct ChosenName;
+
+/// The text of a chosen name. It describes a field that is a string until the library has checked it.
+pub(crate) type ChosenNameText = Text<ChosenName>;
+
+impl Textual for ChosenName {
+    const NAME: &'static str = "Name";
+    const EXPECTED: &'static str = "a name as text";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        JobId::plain(text).map(|_| Self).map_err(|error| error.to_string())
+    }
+
+    fn describe(schema: ObjectBuilder) -> ObjectBuilder {
+        let schema =
+            schema.description(Some("A name that the caller chooses.")).pattern(Some(Kind::pattern()));
+        schema.examples(["sum-1", "2026-11-21"])
     }
 }
 

@@ -34,7 +34,7 @@ pub struct WorkerChange {
     reset: bool,
 }
 
-// An alias, so that clap does not take it for an argument with several values: an empty value is an empty list.
+// Hides the `Vec` from clap's derive, so that an empty value is an empty list.
 type Tags = Vec<TagText>;
 
 fn tags(text: &str) -> Result<Tags, String> {

@@ -122,7 +122,7 @@ pub enum NamespaceError {
     /// The access lists refuse this session.
     #[error(
         "namespace {chroot} is closed to {who}: {may_not}. Log in as \
-         those who created it, or have its access lists changed (docs/operations.md)"
+         the user that created it, or have its access lists changed (docs/operations.md)"
     )]
     Forbidden {
         /// The path of the namespace.

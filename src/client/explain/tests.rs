@@ -91,7 +91,7 @@ fn each_cause_is_a_sentence() {
             format!("it waits until {AT} after 2 failures and 1 losses, the last: boom"),
         ),
         (until(2, None), format!("it waits until {AT} after 2 failures and 2 losses")),
-        (Cause::Overdue { at: at() }, format!("it expired at {AT}, and the leader is about to end it")),
+        (Cause::Expired { at: at() }, format!("it expired at {AT}, and the leader is about to end it")),
         (
             Cause::LaneBusy { lane: Lane::new("l").unwrap(), job: id("b"), status: "queued".into() },
             "b comes first in lane l, and is queued".into(),
@@ -197,7 +197,7 @@ fn a_queued_job_is_overdue_after_its_expiry() {
     stage.world.pass(minute);
     assert_eq!(stage.cause(), Cause::UnknownKind { kind: kind("sum") });
     stage.world.pass(Duration::from_millis(1));
-    assert_eq!(stage.cause(), Cause::Overdue { at: (BEGINNING + minute).into() });
+    assert_eq!(stage.cause(), Cause::Expired { at: (BEGINNING + minute).into() });
 }
 
 #[test]

@@ -152,7 +152,7 @@ impl JobOptions {
         Self { priority: Some(priority), ..self }
     }
 
-    /// Requires a worker with these tags, at most 32.
+    /// Requires a worker with these tags, at most 32. They replace the tags that were set before.
     pub fn tags(self, tags: impl IntoIterator<Item: Into<String>>) -> Self {
         Self { tags: tags.into_iter().map(Into::into).collect(), ..self }
     }
@@ -167,7 +167,7 @@ impl JobOptions {
         Self { lane: Some(lane.as_ref().to_owned()), ..self }
     }
 
-    /// Takes the options that are not set here from `defaults`. The tags of both are required.
+    /// Takes the options that are not set here from `defaults`.
     pub fn or(self, defaults: Self) -> Self {
         Self {
             max_attempts: self.max_attempts.or(defaults.max_attempts),
@@ -178,7 +178,7 @@ impl JobOptions {
             auto_renew: self.auto_renew.or(defaults.auto_renew),
             dead_letter: self.dead_letter.or(defaults.dead_letter),
             priority: self.priority.or(defaults.priority),
-            tags: [defaults.tags, self.tags].concat(),
+            tags: if self.tags.is_empty() { defaults.tags } else { self.tags },
             affinity: self.affinity.or(defaults.affinity),
             lane: self.lane.or(defaults.lane),
         }

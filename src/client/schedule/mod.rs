@@ -53,9 +53,12 @@ pub enum Added {
 }
 
 impl Added {
-    /// The outcome in lower case, as in the output of the command.
+    /// All outcomes.
+    pub const ALL: [Self; 3] = [Self::Created, Self::Unchanged, Self::Replaced];
+
+    /// Returns its name in documents: `created`, `unchanged` or `replaced`.
     #[must_use]
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Created => "created",
             Self::Unchanged => "unchanged",

@@ -1,5 +1,6 @@
 //! A schedule as a client sees it.
 
+use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use bellwether_core::job::Payload;
@@ -140,6 +141,12 @@ pub enum ScheduleState {
     Paused,
     /// It has had its last tick.
     Ended,
+}
+
+impl fmt::Display for ScheduleState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
 }
 
 impl ScheduleState {

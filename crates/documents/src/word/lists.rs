@@ -142,7 +142,7 @@ impl Words for JobOutcome {
     const ALL: &'static [(Self, &'static str, &'static str)] = &[
         (Self::Cancelled, "cancelled", "The job is cancelled"),
         (Self::Requested, "requested", "Its worker was asked to stop it"),
-        (Self::AlreadyCancelled, "already_cancelled", "The job was cancelled before"),
+        (Self::AlreadyCancelled, "already_cancelled", "The job was already cancelled"),
         (Self::Reopened, "reopened", "The job is queued again as a new generation"),
         (Self::Released, "released", "The job is released from quarantine"),
         (Self::StillOpen, "still_open", "The job has not ended and needs no retry"),
@@ -157,7 +157,7 @@ impl Described for KindOutcome {
 impl Words for KindOutcome {
     const ALL: &'static [(Self, &'static str, &'static str)] = &[
         (Self::Paused, "paused", "The kind is paused"),
-        (Self::AlreadyPaused, "already_paused", "The kind was paused before"),
+        (Self::AlreadyPaused, "already_paused", "The kind was already paused"),
         (Self::Resumed, "resumed", "The kind is no longer paused"),
         (Self::NotPaused, "not_paused", "The kind was not paused"),
     ];
@@ -230,11 +230,11 @@ impl Words for SkipReason {
         (
             Self::Misfire,
             "misfire",
-            "There was no leader in time, and the misfire policy does not make them up",
+            "There was no leader in time, and the misfire policy creates no jobs for missed ticks",
         ),
         (Self::Overlap, "overlap", "The job of the last tick was open, and the schedule forbids overlap"),
         (Self::Pause, "pause", "The schedule was paused"),
-        (Self::Replacement, "replacement", "The schedule was replaced before"),
+        (Self::Replacement, "replacement", "A replacement of the schedule skipped them"),
         (Self::Taken, "taken", "A job with the id of the tick existed"),
         (Self::JobOpen, "job_open", "The job with the schedule's job id was open"),
         (Self::Conflict, "conflict", "The job with the schedule's job id has another kind or payload"),
@@ -252,7 +252,7 @@ impl Words for State {
         (Self::Delayed, "delayed", "Waits for its time"),
         (Self::Running, "running", "Assigned to a worker"),
         (Self::Succeeded, "succeeded", "Ended with a result"),
-        (Self::Cancelled, "cancelled", "Ended by a caller"),
+        (Self::Cancelled, "cancelled", "A client cancelled the job"),
         (Self::Dead, "dead", "Ended after its last failed attempt"),
         (Self::Quarantined, "quarantined", "Its record cannot be read"),
     ];
@@ -264,28 +264,16 @@ impl Described for WaitReason {
 }
 
 impl Words for WaitReason {
-    const ALL: &'static [(Self, &'static str, &'static str)] = &[
-        (Self::UnknownKind, "unknown_kind", "No live worker has a handler for its kind"),
-        (
-            Self::PausedOnWorkers,
-            "paused_on_workers",
-            "Its kind is paused on each worker that has a handler for it",
-        ),
-        (Self::Tags, "tags", "No live worker of its kind has all of its tags"),
-        (Self::Draining, "draining", "The workers that could run it are draining"),
-        (Self::Busy, "busy", "The workers that could run it have no free slot"),
-        (Self::Shunned, "shunned", "The workers that could run it did not renew a lease in time"),
-        (Self::Isolated, "isolated", "It has lost workers and waits for a worker on which it is isolated"),
-        (Self::NoLeader, "no_leader", "There is no leader"),
-        (Self::Paused, "paused", "Its kind is paused"),
-        (Self::NotBefore, "not_before", "It may not start yet"),
-        (Self::Backoff, "backoff", "It waits after a failed, lost or snoozed attempt"),
-        (Self::WorkerLost, "worker_lost", "Its worker was lost; the leader will queue it again"),
-        (Self::Lane, "lane", "Another job of its lane comes first"),
-        (Self::NoTurn, "no_turn", "Its turn in its lane was deleted: cancel and retry it"),
-        (Self::Assignment, "assignment", "The leader is about to assign it"),
-        (Self::Nowhere, "nowhere", "It moved while it was read, or its entry was deleted"),
-    ];
+    const ALL: &'static [(Self, &'static str, &'static str)] = &{
+        let mut all = [(Self::Nowhere, "", ""); Self::ALL.len()];
+        let mut at = 0;
+        while at < all.len() {
+            let reason = Self::ALL[at];
+            all[at] = (reason, reason.as_str(), reason.sentence());
+            at += 1;
+        }
+        all
+    };
 }
 
 impl Described for WorkerOutcome {
@@ -296,7 +284,7 @@ impl Described for WorkerOutcome {
 impl Words for WorkerOutcome {
     const ALL: &'static [(Self, &'static str, &'static str)] = &[
         (Self::Draining, "draining", "The worker drains"),
-        (Self::AlreadyDraining, "already_draining", "The worker drained before"),
+        (Self::AlreadyDraining, "already_draining", "The worker was already draining"),
         (Self::NotFound, "not_found", "There is no such worker; only on the command line"),
         (Self::Left, "left", "The worker has left; only on the command line"),
     ];
@@ -319,10 +307,9 @@ mod tests {
         assert_eq!(words::<ScheduleState>(), ScheduleState::ALL.map(ScheduleState::as_str));
         assert_eq!(words::<SkipReason>(), SkipReason::ALL.map(SkipReason::as_str));
         assert_eq!(words::<WaitReason>(), WaitReason::ALL.map(WaitReason::as_str));
-        let added = Added::ALL.iter().map(|(value, ..)| value.as_str());
-        assert_eq!(words::<Added>(), added.collect::<Vec<_>>());
-        let accepted = Accepted::ALL.iter().map(|(value, ..)| value.as_str());
-        assert_eq!(words::<Accepted>(), accepted.collect::<Vec<_>>());
+        assert_eq!(words::<Added>(), Added::ALL.map(Added::as_str));
+        let accepted = [Accepted::New, Accepted::Same, Accepted::Other, Accepted::Again(1)];
+        assert_eq!(words::<Accepted>(), accepted.map(Accepted::as_str));
         // Exhaustive, so that a new value is not forgotten.
         let ended = Ended::ALL.iter().map(|(value, ..)| match value {
             Ended::Succeeded => "succeeded",
@@ -330,6 +317,29 @@ mod tests {
             Ended::Dead => "dead",
         });
         assert_eq!(words::<Ended>(), ended.collect::<Vec<_>>());
+        let of_a_job = JobOutcome::ALL.iter().map(|(value, ..)| match value {
+            JobOutcome::Cancelled => "cancelled",
+            JobOutcome::Requested => "requested",
+            JobOutcome::AlreadyCancelled => "already_cancelled",
+            JobOutcome::Reopened => "reopened",
+            JobOutcome::Released => "released",
+            JobOutcome::StillOpen => "still_open",
+        });
+        assert_eq!(words::<JobOutcome>(), of_a_job.collect::<Vec<_>>());
+        let of_a_kind = KindOutcome::ALL.iter().map(|(value, ..)| match value {
+            KindOutcome::Paused => "paused",
+            KindOutcome::AlreadyPaused => "already_paused",
+            KindOutcome::Resumed => "resumed",
+            KindOutcome::NotPaused => "not_paused",
+        });
+        assert_eq!(words::<KindOutcome>(), of_a_kind.collect::<Vec<_>>());
+        let of_a_worker = WorkerOutcome::ALL.iter().map(|(value, ..)| match value {
+            WorkerOutcome::Draining => "draining",
+            WorkerOutcome::AlreadyDraining => "already_draining",
+            WorkerOutcome::NotFound => "not_found",
+            WorkerOutcome::Left => "left",
+        });
+        assert_eq!(words::<WorkerOutcome>(), of_a_worker.collect::<Vec<_>>());
         let if_exists = IfExists::ALL.iter().map(|(value, ..)| match value {
             IfExists::Same => "same",
             IfExists::Ignore => "ignore",

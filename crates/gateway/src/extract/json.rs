@@ -15,7 +15,6 @@ pub(crate) trait Bounded: DeserializeOwned {
 }
 
 /// A body that was read and decoded.
-#[derive(Default)]
 pub(crate) struct Json<T>(pub(crate) T);
 
 impl<S: Send + Sync, T: Bounded> FromRequest<S> for Json<T> {

@@ -12,7 +12,7 @@ use crate::problem::Problem;
 use crate::state::App;
 use bellwether_documents::{KindDocument, KindOutcomeDocument, NewPause};
 
-impl Bounded for NewPause {
+impl Bounded for Option<NewPause> {
     const MAX_BYTES: usize = MAX_BODY;
 }
 
@@ -37,7 +37,7 @@ pub(super) async fn list_kinds(State(app): State<App>) -> Result<Answer<Vec<Kind
 /// Pause a kind.
 ///
 /// Its jobs are not assigned until the kind is resumed. Running jobs continue, and jobs can be submitted. Repeating the
-/// request is safe.
+/// request is safe; the note of the first request is kept.
 #[utoipa::path(
     post, path = "/v1/kinds/{kind}/pause", tag = "kinds", security(("token" = ["operate"])),
     params(("kind" = String, Path, description = "The kind")), request_body = Option<NewPause>,
@@ -49,9 +49,9 @@ pub(super) async fn pause_kind(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     KindName(kind): KindName,
-    pause: Option<Json<NewPause>>,
+    pause: Option<Json<Option<NewPause>>>,
 ) -> Result<Response, Problem> {
-    let Json(NewPause { note }) = pause.unwrap_or_default();
+    let NewPause { note } = pause.and_then(|Json(pause)| pause).unwrap_or_default();
     let client = app.client.on_behalf_of(&caller.author());
     let done = client.pause_kind(&kind, note.as_deref().unwrap_or_default()).await?;
     Ok(told(KindOutcomeDocument::paused(&kind, done)))

@@ -36,6 +36,7 @@ use axum::Router;
 use axum::middleware::from_fn_with_state;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{Components, Info, License, OpenApi, OpenApiBuilder};
+use utoipa::{PartialSchema, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -92,7 +93,11 @@ pub fn openapi() -> serde_json::Value {
 
 fn described() -> OpenApiRouter<App> {
     let mut described = routes();
-    failures::describe(described.get_openapi_mut());
+    let document = described.get_openapi_mut();
+    // utoipa does not collect the schema of a type parameter, here the job of a new schedule.
+    let schemas = &mut document.components.get_or_insert_default().schemas;
+    schemas.insert(submit::ScheduledJob::name().into_owned(), submit::ScheduledJob::schema());
+    failures::describe(document);
     described
 }
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::pages::page;
-use super::submit::{JsonText, accepted, scheduled_job};
+use super::submit::{ScheduledJob, accepted, scheduled_job};
 use crate::extract::{Bounded, Json, QueryParameters, ScheduleName};
 use crate::layers::{AuditNote, Caller};
 use crate::limits::MAX_BODY;
@@ -17,12 +17,11 @@ use crate::problem::Problem;
 use crate::state::App;
 use bellwether::client::Added;
 use bellwether_documents::{
-    AddedScheduleDocument, ChangedSchedule, NewSchedule, PageQuery, ScheduleDocument, ScheduledJob,
-    SubmittedDocument,
+    AddedScheduleDocument, ChangedSchedule, NewSchedule, PageQuery, ScheduleDocument, SubmittedDocument,
 };
 
 /// A schedule to add. The alias gives the schema its plain name.
-type ScheduleRequest = NewSchedule<ScheduledJob<JsonText>>;
+type ScheduleRequest = NewSchedule<ScheduledJob>;
 
 impl Bounded for ScheduleRequest {
     const MAX_BYTES: usize = MAX_BODY;
@@ -97,7 +96,7 @@ pub(super) async fn add_schedule(
     let schedules = app.client.on_behalf_of(&caller.author()).schedules();
     let added = schedules.add(&schedule).await?;
     let status = if added == Added::Created { StatusCode::CREATED } else { StatusCode::OK };
-    let document = AddedScheduleDocument::new(&id, added, Some(&schedules.get(&id).await?));
+    let document = AddedScheduleDocument::new(&id, added, &schedules.get(&id).await);
     Ok(told(format!("schedule {id} {}", added.as_str()), status, document))
 }
 

@@ -15,7 +15,7 @@ use crate::limits::MAX_BODY;
 use crate::problem::{Fault, Problem};
 use crate::state::App;
 use bellwether::client::{IfExists, Job, JobError, JobHandle};
-use bellwether_documents::{Invalid, ScheduledJob, SubmittedDocument, json_job};
+use bellwether_documents::{Invalid, SubmittedDocument, json_job};
 
 /// The payload of a job: JSON, kept byte for byte.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -25,6 +25,9 @@ pub(super) struct JsonText(Option<Box<RawValue>>);
 
 /// A job to submit. The alias gives the schema its plain name.
 pub(super) type NewJob = bellwether_documents::NewJob<JsonText>;
+
+/// The job of a schedule.
+pub(super) type ScheduledJob = bellwether_documents::ScheduledJob<JsonText>;
 
 impl Bounded for NewJob {
     const MAX_BYTES: usize = MAX_BODY;
@@ -51,7 +54,7 @@ pub(super) fn job(new: NewJob, caller: &Caller) -> Result<Job, Problem> {
 }
 
 /// Returns the checked job of a schedule, if the caller may submit it.
-pub(super) fn scheduled_job(new: ScheduledJob<JsonText>, caller: &Caller) -> Result<Job, Problem> {
+pub(super) fn scheduled_job(new: ScheduledJob, caller: &Caller) -> Result<Job, Problem> {
     caller.may_submit(&new.kind, &new.options.0, false)?;
     let job = new.into_job(with_payload)?;
     job.check()?;

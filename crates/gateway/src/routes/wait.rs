@@ -75,7 +75,7 @@ pub(super) struct WaitQuery {
     #[serde(default)]
     #[param(inline)]
     timeout: WaitTimeout,
-    /// Wait until the job has ended in this generation or a later one, as a retry or a submission returned it. Default: any.
+    /// The generation that a submission or a retry returned: wait for the end of it or of a later one. Default: any.
     #[param(value_type = Option<u32>, minimum = 1)]
     generation: Option<NonZeroU32>,
 }

@@ -11,6 +11,7 @@ use bellwether::client::{
 use bellwether::error::ErrorClass;
 pub(crate) use bellwether::error::chain;
 use bellwether::node::{RunError, StartError};
+use bellwether::{AccessError, InvalidConnection};
 use bellwether_documents::Invalid;
 
 use super::logging::LogFormat;
@@ -137,18 +138,48 @@ macro_rules! library_errors {
 
 library_errors!(
     AccessListError,
-    ConnectError,
     Error,
     GroupError,
     GroupWaitError,
     RunError,
     ScheduleError,
     SetRetentionError,
-    StartError,
     SubmitError,
     UpdateWorkerError,
     WaitError,
 );
+
+impl LibraryError for ConnectError {
+    fn kind(&self) -> Kind {
+        self.class().into()
+    }
+
+    fn report(&self) -> (Kind, String) {
+        let of = if let Self::Connection(error) = self { Some(error) } else { None };
+        (self.kind(), with_flags(chain(self), of))
+    }
+}
+
+impl LibraryError for StartError {
+    fn kind(&self) -> Kind {
+        self.class().into()
+    }
+
+    fn report(&self) -> (Kind, String) {
+        let of = if let Self::Connection(error) = self { Some(error) } else { None };
+        (self.kind(), with_flags(chain(self), of))
+    }
+}
+
+/// Adds the flags of the command to an error of the library, which names only the setting.
+fn with_flags(line: String, error: Option<&InvalidConnection>) -> String {
+    match error {
+        Some(InvalidConnection::Access(AccessError::ClearText { .. })) => {
+            format!("{line} (--zookeeper-tls-ca, --zookeeper-auth, --insecure-zookeeper)")
+        }
+        _ => line,
+    }
+}
 
 impl<E: LibraryError> From<E> for Failure {
     fn from(error: E) -> Self {

@@ -36,6 +36,7 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use bellwether_documents::{ClusterDocument, json_fields};
 use exit::Failure;
 use logging::LogFormat;
 use output::{Format, Output};
@@ -123,8 +124,9 @@ enum Command {
     /// Show leader, workers, kinds and rates live, like top(1).
     ///
     /// It reads only from ZooKeeper, with about 20 small requests per refresh, and up to 14 more when many jobs wait or run. JSON: one
-    /// object per line and refresh until stdout is closed, with trouble (why there is no newer data, or null), at, leader, jobs,
-    /// per_second, workers, kinds, wrong_clocks (host, node, ahead_seconds).
+    /// object per line and refresh until stdout is closed, with the fields below, trouble (why there is no newer data, or null),
+    /// per_second (rates since the last refresh) and sampled_kinds (waiting and running jobs by kind). --sort orders only the page.
+    #[command(after_long_help = json_fields::<ClusterDocument>())]
     Top(top::Top),
     /// Show or set how long the records of ended jobs are kept.
     #[command(subcommand)]

@@ -40,6 +40,7 @@ async fn a_password_is_not_sent_to_another_machine_without_tls() {
         command.args(["--zookeeper", &to, "--zookeeper-user", USER, "--zookeeper-password-file", &file]);
         let (code, _, said) = ran(&mut command);
         assert!(code == 2 && said.contains(why), "{words:?}: {code}: {said}");
+        assert!(said.contains("--insecure-zookeeper"), "{words:?}: {said}");
     }
     timeout(Duration::ZERO, listener.accept()).await.expect_err("no connection was made");
 }

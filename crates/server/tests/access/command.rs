@@ -124,7 +124,7 @@ async fn a_node_in_an_open_namespace_warns_of_the_risk_and_names_the_remedy() {
         "WARN",
         "THE NAMESPACE IS OPEN: anyone who reaches ZooKeeper may change it",
         "run jobs on its workers, cancel and delete jobs",
-        "zookeeper_user",
+        "one login",
         "THE ROOT OF ZOOKEEPER IS OPEN",
         "(ALL)",
     ] {

@@ -42,7 +42,8 @@ async fn a_wrong_password_and_a_missing_login_are_refused_and_write_nothing() {
         let ended = end(&to, access).await;
         assert!(matches!(ended, NodeError::Namespace(NamespaceError::Forbidden { .. })), "{ended:?}");
         for said in [refused.to_string(), ended.to_string()] {
-            for part in [who, "is closed to", "may not read", "Log in as those who created it", "/closed"] {
+            for part in [who, "is closed to", "may not read", "Log in as the user that created it", "/closed"]
+            {
                 assert!(said.contains(part), "{part:?} is not in {said:?}");
             }
             assert!(!said.contains("wrong-password"), "{said}");

@@ -46,7 +46,7 @@ fn an_invalid_file_is_reported_before_a_node_starts() {
     }
     run(&["config", "check", "/nowhere.toml"]).exits(2).says("cannot read /nowhere.toml");
     let mut show = command(&["config", "show"]);
-    ran(show.env("BELLWETHER_SLOTS", "many")).exits(2).says("invalid value 'many' for '--slots <SLOTS>'");
+    ran(show.env("BELLWETHER_SLOTS", "many")).exits(2).says("invalid value 'many' for '--slots <N>'");
 }
 
 #[test]

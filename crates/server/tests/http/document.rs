@@ -42,6 +42,29 @@ async fn a_job_has_the_documented_fields() {
     assert_eq!(written, required.collect(), "all fields are always present");
 }
 
+/// Returns the names of all schemas that a part of the document refers to.
+fn references(part: &Value, found: &mut BTreeSet<String>) {
+    match part {
+        Value::Object(fields) => {
+            let name =
+                |target: &Value| target.as_str()?.strip_prefix("#/components/schemas/").map(str::to_owned);
+            found.extend(fields.get("$ref").map(|target| name(target).expect("a reference to a schema")));
+            fields.values().for_each(|part| references(part, found));
+        }
+        Value::Array(parts) => parts.iter().for_each(|part| references(part, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[test]
+fn each_reference_leads_to_a_schema_and_each_schema_is_used() {
+    let document = bellwether_gateway::openapi();
+    let mut referred = BTreeSet::new();
+    references(&document, &mut referred);
+    let schemas = document["components"]["schemas"].as_object().unwrap();
+    assert_eq!(referred, schemas.keys().cloned().collect());
+}
+
 #[test]
 fn each_operation_has_a_name_a_summary_a_role_and_error_answers() {
     let document = bellwether_gateway::openapi();

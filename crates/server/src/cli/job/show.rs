@@ -63,8 +63,7 @@ fn attempts(output: Output, closed: &[PastAttemptView]) -> Result<(), Failure> {
 pub(crate) struct Wait {
     #[command(flatten)]
     jobs: Ids,
-    /// Wait until the job has ended in this generation or a later one, as a retry or a submission returned it. Needs one
-    /// id. [default: any]
+    /// The generation that a submission or a retry returned: wait for the end of it or of a later one. Needs one id. [default: any]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     generation: Option<u32>,
 }

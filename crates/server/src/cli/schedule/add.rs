@@ -31,7 +31,7 @@ pub(super) async fn run(global: &Global, output: Output, add: Add) -> Result<(),
     client.close().await;
     match output.format {
         // The schedule is added, even if it cannot be read afterwards.
-        Format::Json => output.json(&AddedScheduleDocument::new(&id, added, view.ok().as_ref())),
+        Format::Json => output.json(&AddedScheduleDocument::new(&id, added, &view)),
         Format::Table => output.text(&format!("{id} {}", added.as_str())),
     }
 }

@@ -36,6 +36,8 @@ struct SampledKind<'a> {
     kind: &'a str,
     waiting: Option<Count>,
     running: Option<Count>,
+    /// Ended attempts per second, if all of its workers serve only this kind.
+    ended_per_second: Option<f64>,
 }
 
 impl<'a> Line<'a> {
@@ -50,6 +52,7 @@ impl<'a> Line<'a> {
             kind: &of.kind,
             waiting: of.waiting,
             running: of.running,
+            ended_per_second: of.ended_per_second,
         });
         Self { trouble, cluster: snapshot.into(), per_second, sampled_kinds: kinds.collect() }
     }

@@ -22,8 +22,7 @@ pub(crate) enum Worker {
     /// Drain workers: they take no new jobs, finish running jobs, hand back the rest, and leave.
     ///
     /// Running jobs have the drain grace of their node to finish. The nodes keep running without their workers until
-    /// they are restarted. JSON: an array; outcome is draining, already_draining, not_found, or left (with
-    /// --wait).
+    /// they are restarted. JSON: an array.
     #[command(after_long_help = json_fields::<WorkerOutcomeDocument>())]
     Drain(drain::Drain),
     /// Change slots and tags of running workers, and pause or resume kinds on them.

@@ -53,9 +53,9 @@ async fn workers(client: &Client, count: usize) {
 async fn top_survives_a_new_leader_a_lost_connection_and_a_resize() {
     let to = namespace("top");
     let client = Client::connect(&to).await.unwrap();
-    let first = Node::start(&to, "first", &[]);
+    let first = Node::start(&to, "first", &["--slots", "8"]);
     led_by(&client, "first").await;
-    let _second = Node::start(&to, "second", &[]);
+    let _second = Node::start(&to, "second", &["--slots", "8"]);
     workers(&client, 2).await;
     let proxy = Proxy::to(&to);
     let there = proxy.connect_string();
