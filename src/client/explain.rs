@@ -303,7 +303,8 @@ impl fmt::Display for Cause {
                 write!(f, "no live worker of kind {kind} has all of the tags {}", names(tags))
             }
             Self::Tags { kind, missing, .. } => {
-                write!(f, "no live worker of kind {kind} has the tag {}", names(missing))
+                let any = if missing.len() == 1 { "the tag" } else { "any of the tags" };
+                write!(f, "no live worker of kind {kind} has {any} {}", names(missing))
             }
             Self::PausedOnWorkers { kind, workers } => {
                 write!(f, "kind {kind} is paused on each of the {workers} workers that have a handler for it")

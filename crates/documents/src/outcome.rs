@@ -146,7 +146,7 @@ impl JobOutcomeDocument {
             Cancelled::Requested(worker) => (JobOutcome::Requested, Some(worker)),
             Cancelled::AlreadyTerminal(State::Cancelled) => (JobOutcome::AlreadyCancelled, None),
             Cancelled::AlreadyTerminal(state) => {
-                return Err(Invalid(format!("job {id} is {state} already: it cannot be cancelled")));
+                return Err(Invalid(format!("job {id} has already ended ({state}): it cannot be cancelled")));
             }
         };
         let worker = name(worker.as_ref());

@@ -54,7 +54,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     worker.add_argument("--name", help="name for operators (default: host name and process id)")
     worker.add_argument(
-        "--tags", type=_names, action="extend", default=[], metavar="TAG,…", help="tags that this worker offers, separated by commas"
+        "--tags",
+        type=_names,
+        action="extend",
+        default=[],
+        metavar="TAG,…",
+        help="tags that this worker offers, separated by commas",
     )
     worker.add_argument(
         "--drain-grace", type=float, default=30.0, help="seconds for running jobs to end in a drain (default: 30)"

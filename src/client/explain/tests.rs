@@ -56,6 +56,7 @@ fn each_cause_is_a_sentence() {
         (Cause::UnknownKind { kind: kind.clone() }, "no live worker has a handler for kind sum".to_owned()),
         (tagged(&[]), "no live worker of kind sum has all of the tags a, b".into()),
         (tagged(&["b"]), "no live worker of kind sum has the tag b".into()),
+        (tagged(&["a", "b"]), "no live worker of kind sum has any of the tags a, b".into()),
         (pause(None, None, None), "kind sum is paused".into()),
         (pause(Some("me"), None, Some(at())), format!("kind sum is paused since {AT} by me")),
         (pause(Some("me"), Some("deploy"), None), "kind sum is paused by me: deploy".into()),

@@ -41,7 +41,7 @@ impl TryFrom<DurationText> for WaitTimeout {
         if timeout <= MAX_WAIT {
             return Ok(Self(timeout));
         }
-        Err(format!("timeout must be at most {}: repeat it to wait longer", Text(MAX_WAIT)))
+        Err(format!("must be at most {}: repeat the request to wait longer", Text(MAX_WAIT)))
     }
 }
 

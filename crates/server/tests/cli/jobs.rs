@@ -92,7 +92,9 @@ async fn a_job_that_ends_badly_fails_its_wait_and_may_be_retried() {
     let attempts =
         shown.split_once("GENERATION  ATTEMPT  OUTCOME").expect("the closed attempts are listed").1;
     assert!(attempts.contains("failed") && attempts.contains("boom"), "{shown}");
-    run_in(&to, &["job", "cancel", "a"]).exits(1).says("job a is dead already");
+    run_in(&to, &["job", "cancel", "a"])
+        .exits(1)
+        .says("job a has already ended (dead): it cannot be cancelled");
     let retried = run_in(&to, &["job", "retry", "a", "--output", "json"]).exits(0).json();
     assert_eq!(retried, json!({ "id": "a", "outcome": "reopened", "worker": null, "generation": 2 }));
     run_in(&to, &["job", "wait", "a", "--generation", "2", "--timeout", "3s"]).exits(5);

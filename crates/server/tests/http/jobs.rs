@@ -95,7 +95,7 @@ async fn a_wait_that_times_out_returns_the_current_job() {
         assert_eq!((&open["state"], &open["waiting"]), (&json!("queued"), &json!("unknown_kind")));
     }
     let beyond = stage.get("/v1/jobs/a/wait?timeout=50001ms").await;
-    beyond.problem(400, "invalid", "timeout must be at most 50s: repeat it to wait longer");
+    beyond.problem(400, "invalid", "timeout: must be at most 50s: repeat the request to wait longer");
     stage.get("/v1/jobs/b/wait").await.problem(404, "not-found", "there is no job b");
     stage.get("/v1/jobs/b").await.problem(404, "not-found", "there is no job b");
 }
