@@ -5,7 +5,7 @@ use std::time::Duration;
 use bellwether::JobId;
 use bellwether::client::{Purge, Purged};
 use clap::Args;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
 use super::invalid::Invalid;
@@ -18,7 +18,8 @@ use super::word::EndedWord;
 pub struct NewPurge {
     /// Only these jobs, in any final state. Without them, the jobs are selected by state, kind and age.
     #[arg(value_name = "JOB", conflicts_with_all = ["state", "kind", "older_than"])]
-    #[schema(min_items = 1, max_items = 1000)]
+    #[serde(default, deserialize_with = "not_null")]
+    #[schema(value_type = Vec<JobIdText>, required = false, min_items = 1, max_items = 1000)]
     jobs: Option<Vec<JobIdText>>,
     /// Final state of the jobs. Default: dead.
     #[arg(long)]
@@ -35,6 +36,11 @@ pub struct NewPurge {
     #[arg(long)]
     #[serde(default)]
     pub remove: bool,
+}
+
+/// Reads a list. A program that has no list must leave it out: null in its place would select all jobs.
+fn not_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<JobIdText>>, D::Error> {
+    Vec::deserialize(deserializer).map(Some)
 }
 
 /// The jobs of a purge.
@@ -103,5 +109,7 @@ mod tests {
         );
         assert!(matches!(jobs(json!({ "remove": true })), Ok(PurgedJobs::Selected(_))));
         assert!(jobs(json!({ "jobs": ["a"], "state": "dead" })).is_err());
+        let null = serde_json::from_value::<NewPurge>(json!({ "jobs": null, "remove": true }));
+        assert!(null.unwrap_err().to_string().contains("invalid type: null"));
     }
 }
