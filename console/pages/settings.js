@@ -16,7 +16,7 @@ async function purge(kept, again) {
     ],
   });
   if (!data) return;
-  const body = { state: data.state, kind: data.kind || null, older_than: data.older_than };
+  const body = { state: data.state, ...(data.kind ? { kind: data.kind } : {}), older_than: data.older_than };
   const counted = await post('/v1/purge', { ...body, remove: false });
   const sure = await ask({
     title: `Remove ${count(counted.matched)}${counted.complete ? '' : ' or more'} records?`, action: 'Remove', danger: true,

@@ -200,8 +200,9 @@ impl ClientBuilder {
         }
     }
 
-    /// Names the author of this client's changes: of jobs, schedules, groups, pauses and settings, and of removals. It is a note for operators and no proof. Of a name of more than 256 bytes the end is kept. Default: the
-    /// name of the host and the id of the process.
+    /// Names the author of this client's changes: of jobs, schedules, groups, pauses and settings, and of removals. It
+    /// is a note for operators and no proof. Of a name of more than 256 bytes the end is kept. Default: the name of the
+    /// host and the id of the process.
     #[must_use]
     pub fn author(mut self, author: &str) -> Self {
         self.author = Author::cut(author);

@@ -152,9 +152,9 @@ impl WaitReason {
     #[must_use]
     pub const fn sentence(self) -> &'static str {
         match self {
-            Self::UnknownKind => "no live worker handles this kind",
+            Self::UnknownKind => "no live worker has a handler for its kind",
             Self::PausedOnWorkers => "its kind is paused on each worker that has a handler for it",
-            Self::Tags => "no live worker of this kind has all of its tags",
+            Self::Tags => "no live worker of its kind has all of its tags",
             Self::Draining => "the workers that could run it are draining",
             Self::Busy => "the workers that could run it have no free slot",
             Self::Shunned => "the workers that could run it did not renew a lease in time",
@@ -162,7 +162,7 @@ impl WaitReason {
             Self::NoLeader => "there is no leader to assign it",
             Self::Paused => "its kind is paused",
             Self::NotBefore => "it may not start yet",
-            Self::Backoff => "its backoff is not over",
+            Self::Backoff => "it waits after a failed, lost or snoozed attempt",
             Self::WorkerLost => "its worker was lost; the leader will requeue it",
             Self::Lane => "another job of its lane comes first",
             Self::NoTurn => "its turn in its lane was deleted: cancel and retry it",

@@ -124,7 +124,10 @@ async fn a_timed_out_wait_shows_why_the_job_waits() {
     let client = client(&namespace("run-out")).await;
     let job = client.submit(Job::new("sum", &1).id("a")).await.unwrap();
     let error = job.wait(Duration::from_millis(50)).await.unwrap_err();
-    assert_eq!(error.to_string(), "job a has not ended after 50ms: queued: no live worker handles this kind");
+    assert_eq!(
+        error.to_string(),
+        "job a has not ended after 50ms: queued: no live worker has a handler for its kind"
+    );
     let WaitError::TimedOut { last: Some(last), .. } = error else { panic!("{error:?}") };
     assert_eq!(last.waiting, Some(WaitReason::UnknownKind));
 }

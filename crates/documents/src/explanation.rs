@@ -37,7 +37,7 @@ enum CauseDocument {
         kind: String,
         /// The tags that it requires.
         tags: Vec<String>,
-        /// The required tags that no worker of its kind has.
+        /// The required tags that no worker of its kind has. Empty if each tag has a worker, but no worker has all tags.
         missing: Vec<String>,
     },
     /// Its kind is paused.

@@ -13,7 +13,7 @@ use super::{Word, WorkerSettingsDocument, name};
 pub enum KindOutcome {
     /// The kind is paused now.
     Paused,
-    /// The kind was paused.
+    /// The kind was already paused.
     AlreadyPaused,
     /// The kind is no longer paused.
     Resumed,
@@ -53,7 +53,7 @@ impl KindOutcomeDocument {
 pub enum WorkerOutcome {
     /// The worker drains now.
     Draining,
-    /// The worker drained already.
+    /// The worker was already draining.
     AlreadyDraining,
     /// There is no such worker.
     NotFound,
@@ -109,7 +109,7 @@ pub enum JobOutcome {
     Cancelled,
     /// Its worker was asked to stop it.
     Requested,
-    /// The job was cancelled before.
+    /// The job was already cancelled.
     AlreadyCancelled,
     /// The job is queued again as a new generation.
     Reopened,

@@ -23,14 +23,18 @@ pub struct NewPurge {
     jobs: Option<Vec<JobIdText>>,
     /// Final state of the jobs. Default: dead.
     #[arg(long)]
-    #[schema(default = "dead")]
+    #[serde(default, deserialize_with = "not_null")]
+    #[schema(value_type = EndedWord, required = false, default = "dead")]
     state: Option<EndedWord>,
     /// Only jobs of this kind.
     #[arg(long)]
+    #[serde(default, deserialize_with = "not_null")]
+    #[schema(value_type = KindText, required = false)]
     kind: Option<KindText>,
     /// Only jobs that ended at least this long ago. Default: 0s.
     #[arg(long, value_name = "DURATION")]
-    #[schema(default = "0s")]
+    #[serde(default, deserialize_with = "not_null")]
+    #[schema(value_type = DurationText, required = false, default = "0s")]
     older_than: Option<DurationText>,
     /// Whether to remove the records. Without this they are only counted.
     #[arg(long)]
@@ -38,9 +42,9 @@ pub struct NewPurge {
     pub remove: bool,
 }
 
-/// Reads a list. A program that has no list must leave it out: null in its place would select all jobs.
-fn not_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<JobIdText>>, D::Error> {
-    Vec::deserialize(deserializer).map(Some)
+/// Reads a value that may be left out, but not be null: a program that failed to compute it would select more jobs.
+fn not_null<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
 }
 
 /// The jobs of a purge.
@@ -109,7 +113,9 @@ mod tests {
         );
         assert!(matches!(jobs(json!({ "remove": true })), Ok(PurgedJobs::Selected(_))));
         assert!(jobs(json!({ "jobs": ["a"], "state": "dead" })).is_err());
-        let null = serde_json::from_value::<NewPurge>(json!({ "jobs": null, "remove": true }));
-        assert!(null.unwrap_err().to_string().contains("invalid type: null"));
+        for field in ["jobs", "state", "kind", "older_than"] {
+            let null = serde_json::from_value::<NewPurge>(json!({ field: null, "remove": true }));
+            assert!(null.unwrap_err().to_string().contains("invalid type: null"), "{field}");
+        }
     }
 }

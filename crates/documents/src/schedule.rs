@@ -1,7 +1,7 @@
 //! A schedule.
 
 use bellwether::ScheduleId;
-use bellwether::client::{Added, ScheduleError, ScheduleView};
+use bellwether::client::{Added, ScheduleView};
 use bellwether::schedule::{Misfire, Skipped, When};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -176,14 +176,14 @@ pub struct AddedScheduleDocument {
 }
 
 impl AddedScheduleDocument {
-    /// Returns the document of a schedule, which was read after it was added.
-    pub fn new(id: &ScheduleId, added: Added, read: &Result<ScheduleView, ScheduleError>) -> Self {
-        let unread = |error: &ScheduleError| ScheduleDocument {
+    /// Returns the document of a schedule. It is read after it is added; `Err` has the reason if that failed, as its caller may see it.
+    pub fn new(id: &ScheduleId, added: Added, read: Result<&ScheduleView, String>) -> Self {
+        let unread = |reason| ScheduleDocument {
             id: id.to_string(),
-            error: Some(format!("the schedule is {}, and was not read afterwards: {error}", added.as_str())),
+            error: Some(format!("the schedule is {}, and could not be read: {reason}", added.as_str())),
             ..ScheduleDocument::default()
         };
-        Self { added: Word(added), schedule: read.as_ref().map_or_else(unread, Into::into) }
+        Self { added: Word(added), schedule: read.map_or_else(unread, Into::into) }
     }
 }
 

@@ -192,6 +192,11 @@ impl Fault {
 }
 
 impl Problem {
+    /// Returns the problem as a sentence, which has nothing that callers may not see.
+    pub(super) fn detail(&self) -> &str {
+        &self.detail
+    }
+
     fn of(class: ErrorClass, error: &dyn std::error::Error) -> Self {
         let detail = chain(error);
         match class {

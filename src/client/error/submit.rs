@@ -150,7 +150,7 @@ impl SubmitError {
             Self::Invalid(_) => ErrorClass::Invalid,
             Self::Group(error) => error.class(),
             Self::Client(error) => error.class(),
-            // The same job is refused until its minute has passed.
+            // Another start time is needed, unless jobs of this minute are cancelled.
             Self::Conflict { .. } | Self::MinuteFull { .. } => ErrorClass::Conflict,
             Self::Overloaded { .. } | Self::TooManyMinutes { .. } => ErrorClass::Overloaded,
             Self::NotSent { reason, .. } => reason.class(),

@@ -247,7 +247,7 @@ fn a_job_of_a_lane_is_explained_with_the_first_job_and_its_status() {
     let stage = Stage::new(sum().lane("l"));
     stage.world.run(stage.client.submit(sum().lane("l").id("b"))).unwrap();
     let explained = stage.world.run(stage.client.explain(&id("b"))).unwrap();
-    let status = "queued: no live worker handles this kind".to_owned();
+    let status = "queued: no live worker has a handler for its kind".to_owned();
     assert_eq!(explained.cause, Cause::LaneBusy { lane: Lane::new("l").unwrap(), job: id("a"), status });
     stage.world.tree().delete(&path::record(&id("a")));
     let explained = stage.world.run(stage.client.explain(&id("b"))).unwrap();

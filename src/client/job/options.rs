@@ -167,7 +167,7 @@ impl JobOptions {
         Self { lane: Some(lane.as_ref().to_owned()), ..self }
     }
 
-    /// Takes the options that are not set here from `defaults`.
+    /// Takes the options that are not set here from `defaults`. An empty list of tags counts as not set.
     pub fn or(self, defaults: Self) -> Self {
         Self {
             max_attempts: self.max_attempts.or(defaults.max_attempts),

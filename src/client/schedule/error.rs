@@ -70,15 +70,6 @@ pub enum ScheduleError {
         #[source]
         reason: WireError,
     },
-    /// This build does not know the stored rule.
-    #[error("schedule {id} has a rule that this build does not know")]
-    UnknownRule {
-        /// The schedule.
-        id: ScheduleId,
-        /// The reason.
-        #[source]
-        reason: SpecError,
-    },
     /// The schedule was changed repeatedly during the call.
     #[error("schedule {id} changed {tries} times during the call: try again")]
     Contended {
@@ -146,7 +137,7 @@ impl ScheduleError {
             // Schedules stay until a client removes them, so a retry alone does not help.
             Self::Conflict { .. } | Self::TooMany { .. } => ErrorClass::Conflict,
             Self::NotFound(_) => ErrorClass::NotFound,
-            Self::Unreadable { .. } | Self::UnknownRule { .. } => ErrorClass::Unreadable,
+            Self::Unreadable { .. } => ErrorClass::Unreadable,
             Self::Contended { .. } => ErrorClass::Contended,
             Self::Unknown { .. } | Self::TriggerUnknown { .. } => ErrorClass::Unknown,
             Self::Submit(error) => error.class(),
@@ -172,7 +163,6 @@ impl ScheduleError {
             | Self::TooMany { .. }
             | Self::NotFound(_)
             | Self::Unreadable { .. }
-            | Self::UnknownRule { .. }
             | Self::Contended { .. }
             | Self::Codec { .. }
             | Self::Unknown { .. } => None,

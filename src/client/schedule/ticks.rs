@@ -36,8 +36,7 @@ impl Schedules {
     /// calendar, and each last tick a read of its job.
     ///
     /// # Errors
-    /// [`ScheduleError::NotFound`], [`ScheduleError::Unreadable`], [`ScheduleError::UnknownRule`], or no answer within the client's
-    /// deadline.
+    /// [`ScheduleError::NotFound`], [`ScheduleError::Unreadable`], or no answer within the client's deadline.
     pub fn ticks<'a>(
         &'a self,
         id: &'a ScheduleId,
@@ -47,9 +46,8 @@ impl Schedules {
             let record = self.get(id).await?.record;
             let record = record.map_err(|reason| ScheduleError::Unreadable { id: id.clone(), reason })?;
             let next = if record.paused { 0 } else { limit };
-            let unknown = |reason| ScheduleError::UnknownRule { id: id.clone(), reason };
-            let next = record.when.ticks_after(record.cursor, next).map_err(unknown)?;
-            let last = record.when.ticks_through(record.cursor, limit).map_err(unknown)?.into_iter();
+            let next = record.when.ticks_after(record.cursor, next)?;
+            let last = record.when.ticks_through(record.cursor, limit)?.into_iter();
             let last = last.filter(|at| *at > record.created_at).map(|at| (at, job_of(id, &record, at)));
             let last = last.collect::<Vec<_>>();
             let ids = last.iter().filter_map(|(_, job)| job.clone()).collect::<Vec<_>>();

@@ -119,14 +119,14 @@ impl ScheduleView {
         Some(record.job_id.clone().unwrap_or_else(|| tick_id(&self.id, last)))
     }
 
-    /// Returns its state; `None` if its record cannot be read.
+    /// Returns its state; `None` if its record cannot be read, also because this build does not know its rule.
     #[must_use]
     pub fn state(&self) -> Option<ScheduleState> {
         let record = self.record.as_ref().ok()?;
         Some(match record.next {
             _ if record.paused => ScheduleState::Paused,
-            None => ScheduleState::Ended,
             Some(_) => ScheduleState::Ticking,
+            None => ScheduleState::Ended,
         })
     }
 }

@@ -57,7 +57,7 @@ impl Words for AttemptOutcome {
         (Self::Failed, "failed", "The handler failed, panicked or exceeded its time limit"),
         (Self::Lost, "lost", "The worker was lost"),
         (Self::Released, "released", "The worker handed the job back while it drained"),
-        (Self::Cancelled, "cancelled", "A client cancelled the job"),
+        (Self::Cancelled, "cancelled", "The job was cancelled"),
         (Self::Invalid, "invalid", "The handler reported that the job can never succeed"),
         (Self::Snoozed, "snoozed", "The handler asked to be called again later"),
         (Self::LeaseExpired, "lease_expired", "The lease was not renewed in time"),
@@ -93,8 +93,8 @@ impl Described for Ended {
 impl Words for Ended {
     const ALL: &'static [(Self, &'static str, &'static str)] = &[
         (Self::Succeeded, "succeeded", "The job succeeded"),
-        (Self::Cancelled, "cancelled", "A client cancelled the job"),
-        (Self::Dead, "dead", "The job failed or lost its workers too often"),
+        (Self::Cancelled, "cancelled", "The job was cancelled"),
+        (Self::Dead, "dead", "The job failed or lost its workers too often, can never succeed, or expired"),
     ];
 }
 
@@ -230,7 +230,7 @@ impl Words for SkipReason {
         (
             Self::Misfire,
             "misfire",
-            "There was no leader in time, and the misfire policy creates no jobs for missed ticks",
+            "There was no leader in time, and the misfire policy creates no job for these ticks",
         ),
         (Self::Overlap, "overlap", "The job of the last tick was open, and the schedule forbids overlap"),
         (Self::Pause, "pause", "The schedule was paused"),
@@ -252,8 +252,8 @@ impl Words for State {
         (Self::Delayed, "delayed", "Waits for its time"),
         (Self::Running, "running", "Assigned to a worker"),
         (Self::Succeeded, "succeeded", "Ended with a result"),
-        (Self::Cancelled, "cancelled", "A client cancelled the job"),
-        (Self::Dead, "dead", "Ended after its last failed attempt"),
+        (Self::Cancelled, "cancelled", "The job was cancelled"),
+        (Self::Dead, "dead", "Failed or lost its workers too often, can never succeed, or expired"),
         (Self::Quarantined, "quarantined", "Its record cannot be read"),
     ];
 }

@@ -96,7 +96,8 @@ pub(super) async fn add_schedule(
     let schedules = app.client.on_behalf_of(&caller.author()).schedules();
     let added = schedules.add(&schedule).await?;
     let status = if added == Added::Created { StatusCode::CREATED } else { StatusCode::OK };
-    let document = AddedScheduleDocument::new(&id, added, &schedules.get(&id).await);
+    let read = schedules.get(&id).await.map_err(|error| Problem::from(error).detail().to_owned());
+    let document = AddedScheduleDocument::new(&id, added, read.as_ref().map_err(Clone::clone));
     Ok(told(format!("schedule {id} {}", added.as_str()), status, document))
 }
 

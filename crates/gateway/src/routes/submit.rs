@@ -93,7 +93,7 @@ pub(super) fn accepted<K>(job: &JobHandle<K>) -> Response {
     responses(
         (status = 201, description = "Accepted; the header `Location` has its path", body = SubmittedDocument),
         (status = 200, description = "The same job already existed", body = SubmittedDocument),
-        (status = 409, description = "The id belongs to another job", body = Problem, content_type = "application/problem+json"),
+        (status = 409, description = "The id belongs to another job, or the minute in which the job starts has no room", body = Problem, content_type = "application/problem+json"),
         (status = "4XX", description = "Not accepted", body = Problem, content_type = "application/problem+json"),
         (status = "5XX", description = "Not accepted, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
     )

@@ -75,7 +75,7 @@ pub(super) struct WaitQuery {
     #[serde(default)]
     #[param(inline)]
     timeout: WaitTimeout,
-    /// The generation that a submission or a retry returned: wait for the end of it or of a later one. Default: any.
+    /// Generation to wait for, as returned by a submission or a retry; a later one also counts. Default: any.
     #[param(value_type = Option<u32>, minimum = 1)]
     generation: Option<NonZeroU32>,
 }

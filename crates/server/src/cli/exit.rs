@@ -137,7 +137,6 @@ macro_rules! library_errors {
 }
 
 library_errors!(
-    AccessListError,
     Error,
     GroupError,
     GroupWaitError,
@@ -149,27 +148,22 @@ library_errors!(
     WaitError,
 );
 
-impl LibraryError for ConnectError {
-    fn kind(&self) -> Kind {
-        self.class().into()
-    }
+macro_rules! connection_errors {
+    ($($error:ty),+ $(,)?) => {$(
+        impl LibraryError for $error {
+            fn kind(&self) -> Kind {
+                self.class().into()
+            }
 
-    fn report(&self) -> (Kind, String) {
-        let of = if let Self::Connection(error) = self { Some(error) } else { None };
-        (self.kind(), with_flags(chain(self), of))
-    }
+            fn report(&self) -> (Kind, String) {
+                let of = if let Self::Connection(error) = self { Some(error) } else { None };
+                (self.kind(), with_flags(chain(self), of))
+            }
+        }
+    )+};
 }
 
-impl LibraryError for StartError {
-    fn kind(&self) -> Kind {
-        self.class().into()
-    }
-
-    fn report(&self) -> (Kind, String) {
-        let of = if let Self::Connection(error) = self { Some(error) } else { None };
-        (self.kind(), with_flags(chain(self), of))
-    }
-}
+connection_errors!(AccessListError, ConnectError, StartError);
 
 /// Adds the flags of the command to an error of the library, which names only the setting.
 fn with_flags(line: String, error: Option<&InvalidConnection>) -> String {

@@ -112,7 +112,12 @@ impl HttpOptions {
         let address = self.http_addr.unwrap_or(DEFAULT_ADDRESS);
         let protection = self.protection()?;
         let auditing = self.auditing()?;
-        let exposed = |error| Failure::usage(format!("{} (--insecure)", chain(&error)));
+        let exposed = |error| {
+            Failure::usage(format!(
+                "{} (--http-tokens, --http-tls-cert, --http-tls-key, --insecure)",
+                chain(&error)
+            ))
+        };
         protection.check(address).map_err(exposed)?;
         let (any_port, open_namespace) = (self.any_port, self.open_namespace);
         let proxies = self.http_trusted_proxy.clone();

@@ -125,7 +125,8 @@ enum Command {
     ///
     /// It reads only from ZooKeeper, with about 20 small requests per refresh, and up to 14 more when many jobs wait or run. JSON: one
     /// object per line and refresh until stdout is closed, with the fields below, trouble (why there is no newer data, or null),
-    /// per_second (rates since the last refresh) and sampled_kinds (waiting and running jobs by kind). --sort orders only the page.
+    /// per_second (rates since the last refresh, and ended_by_worker) and sampled_kinds (waiting and running jobs and ended attempts per
+    /// second by kind). --sort orders only the page.
     #[command(after_long_help = json_fields::<ClusterDocument>())]
     Top(top::Top),
     /// Show or set how long the records of ended jobs are kept.

@@ -107,7 +107,9 @@ pub(crate) async fn start(zookeeper: &str, access: Access, options: Node) -> Res
             let protection = options.gateway.metrics_protection()?;
             let started = MetricsServer::start(address, protection, metrics.clone()).await;
             let server = started.map_err(|error| match error {
-                MetricsServerError::Exposed { .. } => Failure::usage(format!("{error} (--insecure-metrics)")),
+                MetricsServerError::Exposed { .. } => Failure::usage(format!(
+                    "{error} (--http-tokens, --http-tls-cert, --http-tls-key, --insecure-metrics)"
+                )),
                 _ => Failure::failed(chain(&error)),
             })?;
             tracing::info!(address = %server.address(), "the node serves metrics");

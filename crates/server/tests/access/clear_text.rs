@@ -33,6 +33,7 @@ async fn a_password_is_not_sent_to_another_machine_without_tls() {
     for words in [
         &["job", "list"][..],
         &["top", "--once"],
+        &["access", "check"],
         &["node"],
         &["node", "--roles", "gateway", "--http-addr", "127.0.0.1:0"],
     ] {

@@ -47,7 +47,7 @@ async fn a_job_is_submitted_shown_waited_for_and_listed() {
 
     let timed_out = run_in(&to, &["job", "wait", "a", "--timeout", "3s", "--output", "json"]).exits(5);
     assert_eq!(timed_out.json()["state"], json!("queued"));
-    timed_out.says("job a has not ended after 3s: queued: no live worker handles this kind");
+    timed_out.says("job a has not ended after 3s: queued: no live worker has a handler for its kind");
 
     end(&to, "a", Ending::Succeeded(Payload::json(*b"{\"sum\": 3}").unwrap())).await;
     let ended = run_in(&to, &["job", "wait", "a", "--output", "json"]).exits(0).json();
@@ -63,7 +63,10 @@ async fn a_job_is_submitted_shown_waited_for_and_listed() {
     let listed = run_in(&to, &["job", "list", "--state", "queued", "--output", "json"]).exits(0).json();
     assert_eq!((listed[0]["id"].clone(), listed.as_array().unwrap().len()), (json!("b"), 1));
     let table = run_in(&to, &["job", "list"]).exits(0).stdout;
-    assert!(table.contains("succeeded") && table.contains("no live worker handles this kind"), "{table}");
+    assert!(
+        table.contains("succeeded") && table.contains("no live worker has a handler for its kind"),
+        "{table}"
+    );
     assert!(table.lines().all(|line| line.chars().count() <= 100), "{table}");
 }
 

@@ -19,7 +19,11 @@ fn show(stage: &Stage, id: &str) -> String {
 async fn jobs_report_that_they_wait_for_a_worker_and_run_when_one_joins() {
     let stage = Stage::set("no-worker").await;
     let ids = stage.submit((0..20).map(|n| stage.runs.job(&format!("job-{n}")))).await;
-    assert!(show(&stage, "job-0").contains("no live worker handles this kind"), "{}", show(&stage, "job-0"));
+    assert!(
+        show(&stage, "job-0").contains("no live worker has a handler for its kind"),
+        "{}",
+        show(&stage, "job-0")
+    );
 
     let leader = stage.node("leader").candidate().start();
     stage.led_by(&leader).await;
@@ -29,7 +33,11 @@ async fn jobs_report_that_they_wait_for_a_worker_and_run_when_one_joins() {
     .await;
     // An autoscaler can start the first worker of a kind because the kind has a series before any worker serves it.
     assert_eq!((leader.queued("exec"), leader.queued("other")), (Some(20.0), Some(0.0)));
-    assert!(show(&stage, "job-0").contains("no live worker handles this kind"), "{}", show(&stage, "job-0"));
+    assert!(
+        show(&stage, "job-0").contains("no live worker has a handler for its kind"),
+        "{}",
+        show(&stage, "job-0")
+    );
     let jobs = stage.client.get_many(&ids).await.unwrap();
     assert!(jobs.iter().flatten().all(|job| job.waiting == Some(WaitReason::UnknownKind)), "{jobs:?}");
 

@@ -149,6 +149,8 @@ async fn a_paused_kind_is_the_explanation_of_its_waiting_jobs() {
     let sum = kinds.as_array().unwrap().iter().find(|kind| kind["kind"] == "sum").unwrap();
     assert_eq!(sum["paused"]["note"], "deploy");
     assert_eq!(change("resume").await["outcome"], "resumed");
+    assert_eq!(stage.post("/v1/kinds/sum/pause", "null").await.is(200).json()["outcome"], "paused");
+    assert_eq!(change("resume").await["outcome"], "resumed");
     let long = json!({ "note": "x".repeat(257) }).to_string();
     let why = "note must be at most 256 bytes";
     stage.post("/v1/kinds/sum/pause", &long).await.problem(400, "invalid", why);

@@ -70,7 +70,7 @@ class Worker:
         kinds = list(app.kinds)
         if not kinds:
             raise InvalidInput("the application has no kinds: declare a handler with @app.kind")
-        processors = os.cpu_count() or 1
+        processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         slots = max(processors, 4) if slots is None else slots
         if slots < 1:
             raise InvalidInput(f"slots must be at least 1, not {slots}")

@@ -63,7 +63,7 @@ fn attempts(output: Output, closed: &[PastAttemptView]) -> Result<(), Failure> {
 pub(crate) struct Wait {
     #[command(flatten)]
     jobs: Ids,
-    /// The generation that a submission or a retry returned: wait for the end of it or of a later one. Needs one id. [default: any]
+    /// Generation to wait for, as returned by a submission or a retry; a later one also counts. Needs one id [default: any].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     generation: Option<u32>,
 }

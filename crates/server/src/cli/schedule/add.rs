@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use bellwether::{Schedule, ScheduleId};
 use clap::{ArgGroup, Args};
 
-use super::super::exit::Failure;
+use super::super::exit::{Failure, chain};
 use super::super::output::{Format, Output};
 use super::super::{Global, input};
 use bellwether_documents::{AddedScheduleDocument, NewSchedule, ScheduledJob};
@@ -31,7 +31,9 @@ pub(super) async fn run(global: &Global, output: Output, add: Add) -> Result<(),
     client.close().await;
     match output.format {
         // The schedule is added, even if it cannot be read afterwards.
-        Format::Json => output.json(&AddedScheduleDocument::new(&id, added, &view)),
+        Format::Json => {
+            output.json(&AddedScheduleDocument::new(&id, added, view.as_ref().map_err(|error| chain(error))))
+        }
         Format::Table => output.text(&format!("{id} {}", added.as_str())),
     }
 }

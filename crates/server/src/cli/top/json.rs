@@ -17,7 +17,7 @@ pub(super) struct Line<'a> {
     cluster: ClusterDocument,
     /// Rates since the previous refresh.
     per_second: Option<PerSecond<'a>>,
-    /// The kinds of waiting and running jobs. Counts that are not exact are estimated from a sample.
+    /// Waiting and running jobs, and ended attempts, by kind. Counts that are not exact are estimated from a sample.
     sampled_kinds: Vec<SampledKind<'a>>,
 }
 
