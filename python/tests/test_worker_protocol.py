@@ -302,14 +302,17 @@ def test_heartbeats_carry_reports_and_renew_only_with_a_sign_of_life(gateway: Fa
         gateway.deliver("r", "reports")
         gateway.deliver("s", "silent")
         gateway.deliver("n", "renews")
+        gateway.deliver("never", "renews", auto_renew=False)
+        gateway.deliver("always", "silent", auto_renew=True)
         report = eventually(lambda: beats("r"))[0]
-        eventually(lambda: len(beats("n")) >= 3)
+        eventually(lambda: len(beats("n")) >= 3 and len(beats("always")) >= 3)
         release.set()
         gateway.outcome("s")
     assert (report["percent"], report["message"]) == (40, "half")
     assert base64.b64decode(report["checkpoint"]) == b"here"
     assert len(beats("r")) == 1
     assert beats("s") == []
+    assert beats("never") == [], "the option of the job replaces that of its kind"
 
 
 def test_a_report_in_a_lost_heartbeat_is_sent_again(gateway: FakeGateway, app: Bellwether) -> None:

@@ -189,6 +189,12 @@ impl JobContext {
         self.run.lease
     }
 
+    /// Returns whether the lease is renewed while the handler runs, as the job says; `None`: the option of its kind decides.
+    #[must_use]
+    pub fn auto_renew(&self) -> Option<bool> {
+        self.run.auto_renew
+    }
+
     /// Returns the time after which the attempt fails, counted from the start of its handler; `None` without a limit.
     #[must_use]
     pub fn timeout(&self) -> Option<Duration> {

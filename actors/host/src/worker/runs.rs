@@ -185,6 +185,7 @@ impl Runs for HandlerRuns {
             submission: start.record.token,
             taken_over: start.assignment.moved_from.is_some(),
             lease: start.assignment.lease,
+            auto_renew: start.record.policy.auto_renew,
             timeout: start.record.policy.timeout,
             cancelled: stop.clone(),
             trust: self.trust.clone(),

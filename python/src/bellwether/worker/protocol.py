@@ -38,6 +38,8 @@ class Attempt:
     lease: float
     refusal: str | None = None
     """Why the payload cannot be read."""
+    auto_renew: bool | None = None
+    """What the job says about the renewal of its lease; None: its kind decides."""
 
     @property
     def key(self) -> Key:
@@ -62,10 +64,11 @@ class Attempt:
             submission=document.get("submission"),
         )
         lease = seconds_of(document["lease"])
+        renew = document.get("auto_renew")
         try:
-            return cls(facts, _payload(document["payload"]), lease)
+            return cls(facts, _payload(document["payload"]), lease, auto_renew=renew)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            return cls(facts, None, lease, f"the payload cannot be read: {error!r}")
+            return cls(facts, None, lease, f"the payload cannot be read: {error!r}", auto_renew=renew)
 
 
 def _payload(document: Mapping[str, Any]) -> Any:

@@ -211,7 +211,7 @@ class Worker:
 
     def _start(self, attempt: Attempt) -> bool:
         """Starts an attempt, unless it was delivered before. In a drain it is left for the hand-back."""
-        renew = attempt.facts.kind in self._renewing
+        renew = attempt.facts.kind in self._renewing if attempt.auto_renew is None else attempt.auto_renew
         entry = None if self._link.draining else self._table.delivered(attempt, renew=renew)
         if entry is None:
             return False

@@ -44,6 +44,8 @@ pub struct RunContext {
     pub taken_over: bool,
     /// The length of the attempt's lease when it started.
     pub lease: Duration,
+    /// Whether the lease is renewed while the handler runs, as the job says; `None`: its kind decides.
+    pub auto_renew: Option<bool>,
     /// The time limit of the attempt.
     pub timeout: Option<Duration>,
     /// Fires when the attempt should stop, and when it has ended.
@@ -91,6 +93,7 @@ impl RunContext {
             submission: Uuid::nil(),
             taken_over: false,
             lease: DEFAULT_LEASE,
+            auto_renew: None,
             timeout: None,
             cancelled: CancellationToken::new(),
             trust: Trust::unanswered(DETACHED_TRUST),

@@ -72,6 +72,9 @@ pub(crate) struct AttemptDocument {
     timeout: Option<DurationText>,
     /// The lease. A heartbeat that lists the attempt renews it.
     lease: DurationText,
+    /// Whether the process renews the lease while the handler runs, as the job says; null: its kind decides.
+    #[schema(required)]
+    auto_renew: Option<bool>,
     /// The group that the job belongs to.
     #[schema(required)]
     group: Option<String>,
@@ -117,6 +120,7 @@ impl From<&JobContext> for AttemptDocument {
             priority: context.priority(),
             timeout: context.timeout().map(Text),
             lease: Text(context.lease()),
+            auto_renew: context.auto_renew(),
             group: context.group().map(ToString::to_string),
             number: context.number(),
             traceparent: context.trace_context().map(ToString::to_string),

@@ -14,7 +14,12 @@ async fn a_job_runs_on_a_remote_worker_and_its_result_is_written_before_the_answ
     let stage = Stage::new("remote-success").await;
     let leader = stage.leader().await;
     let remote = Remote::registered(&stage, json!({ "tags": ["gpu"] })).await;
-    stage.submit("a", json!({ "tags": ["gpu"], "timeout": "1m", "lease": "2m", "priority": 7 })).await;
+    stage
+        .submit(
+            "a",
+            json!({ "tags": ["gpu"], "timeout": "1m", "lease": "2m", "auto_renew": false, "priority": 7 }),
+        )
+        .await;
     let attempt = remote.attempt(&[]).await;
     let token = attempt["token"].as_i64().unwrap();
     assert_eq!(
@@ -22,7 +27,7 @@ async fn a_job_runs_on_a_remote_worker_and_its_result_is_written_before_the_answ
         json!({
             "job": "a", "kind": KIND, "generation": 1, "attempt": 1, "token": token, "priority": 7,
             "submission": attempt["submission"],
-            "payload": { "json": { "to": "a" } }, "timeout": "1m", "lease": "2m",
+            "payload": { "json": { "to": "a" } }, "timeout": "1m", "lease": "2m", "auto_renew": false,
             "group": null, "number": null, "traceparent": null, "checkpoint": null, "progress": null,
         })
     );
