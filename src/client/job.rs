@@ -263,6 +263,11 @@ impl<K> Job<K> {
         self.id.is_some()
     }
 
+    /// Whether it has a rule for an existing job with its id.
+    pub(crate) fn has_if_exists(&self) -> bool {
+        self.if_exists != IfExists::default()
+    }
+
     /// Checks whether a client without a [codec](crate::codec) can submit the job, without sending anything.
     ///
     /// # Errors

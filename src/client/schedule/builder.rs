@@ -229,7 +229,13 @@ fn template<K>(job: Job<K>) -> Result<Template, ScheduleError> {
             "each tick has its own job, unless job_id of the schedule sets one id for all of them",
         );
     }
+    if job.has_if_exists() {
+        return owns("if_exists", "with job_id of the schedule, a tick opens an ended job again");
+    }
     let (_, record) = job.into_record(clock::local(), Uuid::nil)?;
+    if record.trace.is_some() {
+        return owns("trace context", "the jobs of ticks belong to no trace");
+    }
     if record.expires_at.is_some() {
         return owns("expiry", "use expires_after of the schedule");
     }

@@ -1,6 +1,8 @@
 //! The checks of a schedule before it is sent.
 
 use super::*;
+use crate::TraceContext;
+use crate::client::IfExists;
 use crate::client::in_memory::BEGINNING;
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -14,7 +16,7 @@ fn at(millis: u64) -> SystemTime {
 }
 
 #[test]
-fn a_schedule_owns_the_id_the_expiry_and_the_start_of_its_jobs() {
+fn a_schedule_owns_the_id_the_times_and_the_trace_of_its_jobs() {
     let owned = |job: Job| match Schedule::every("a", HOUR, job).check() {
         Err(ScheduleError::JobOwns { field, .. }) => field,
         other => panic!("{other:?}"),
@@ -22,6 +24,9 @@ fn a_schedule_owns_the_id_the_expiry_and_the_start_of_its_jobs() {
     assert_eq!(owned(job().id("own")), "id");
     assert_eq!(owned(job().expires_in(HOUR)), "expiry");
     assert_eq!(owned(job().delay(HOUR)), "time to run at");
+    assert_eq!(owned(job().if_exists(IfExists::Ignore)), "if_exists");
+    let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".parse::<TraceContext>().unwrap();
+    assert_eq!(owned(job().trace_context(trace)), "trace context");
     assert!(Schedule::every("a", HOUR, job()).check().is_ok());
     assert!(Schedule::every("a", HOUR, Job::new("a b", &1)).check().is_err());
     assert!(Schedule::every("a b", HOUR, job()).check().is_err());
