@@ -4,6 +4,7 @@
 //! authority was removed, is of no use within seconds. Sessions are not resumed then: a resumed one would skip the
 //! verification.
 
+use std::error::Error;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -69,7 +70,7 @@ pub enum TlsError {
     },
     /// Certificate and key do not match, or are of an unsupported kind.
     #[error("the certificate and its key cannot be used")]
-    Refused(#[source] rustls::Error),
+    Refused(#[source] Box<dyn Error + Send + Sync>),
     /// A certificate is not one of an authority.
     #[error("a certificate in {path} cannot be used as an authority: {reason}", path = .path.display())]
     Authority {
@@ -148,7 +149,7 @@ impl Files {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let config = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
-            .map_err(TlsError::Refused)?;
+            .map_err(|error| TlsError::Refused(error.into()))?;
         let (authorities, verifier) = match clients {
             None => (Vec::new(), None),
             Some((path, certificates)) => {
@@ -165,7 +166,7 @@ impl Files {
         let certificate = chain("a certificate", certificate)?;
         let key = PrivateKeyDer::from_pem_file(key).map_err(told("a private key", key))?;
         let certified = CertifiedKey::from_der(certificate.clone(), key, &aws_lc_rs::default_provider())
-            .map_err(TlsError::Refused)?;
+            .map_err(|error| TlsError::Refused(error.into()))?;
         let mut config = config.with_cert_resolver(Arc::new(SingleCertAndKey::from(certified)));
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         if verifier.is_some() {

@@ -3,6 +3,7 @@
 //! With a client authority, only clients with a certificate signed by it can send a first frame. Certificates are not
 //! identities for ACLs: ZooKeeper's `x509` scheme is not supported.
 
+use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio_rustls::rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{self, RootCertStore, ServerConfig};
 use tokio_rustls::server::TlsStream;
 
@@ -55,7 +56,7 @@ pub enum TlsError {
         /// The file.
         path: PathBuf,
         /// The cause.
-        source: pem::Error,
+        source: Box<dyn Error + Send + Sync>,
     },
     /// A file holds no certificate.
     #[error("{} holds no certificate", path.display())]
@@ -65,10 +66,10 @@ pub enum TlsError {
     },
     /// Certificate and key do not match, or an authority certificate is invalid.
     #[error("the TLS certificate or its key cannot be used")]
-    Unfit(#[from] rustls::Error),
+    Unfit(#[source] Box<dyn Error + Send + Sync>),
     /// The client authority cannot be used.
     #[error("the TLS client authority cannot be used")]
-    Verifier(#[from] VerifierBuilderError),
+    Verifier(#[source] Box<dyn Error + Send + Sync>),
 }
 
 /// Performs the TLS handshake of accepted sockets.
@@ -81,22 +82,23 @@ impl Acceptor {
         // The provider is explicit, because other libraries in the process can install another default.
         let provider = Arc::new(aws_lc_rs::default_provider());
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
-            .with_safe_default_protocol_versions()?;
+            .with_safe_default_protocol_versions()
+            .map_err(unfit)?;
         let builder = match &tls.client_authority {
             None => builder.with_no_client_auth(),
             Some(path) => {
                 let mut roots = RootCertStore::empty();
                 for certificate in certificates(path)? {
-                    roots.add(certificate)?;
+                    roots.add(certificate).map_err(unfit)?;
                 }
-                let verifier =
-                    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build()?;
+                let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
+                let verifier = verifier.map_err(|error| TlsError::Verifier(error.into()))?;
                 builder.with_client_cert_verifier(verifier)
             }
         };
         let key = PrivateKeyDer::from_pem_file(&tls.key)
-            .map_err(|source| TlsError::Pem { path: tls.key.clone(), source })?;
-        let config = builder.with_single_cert(certificates(&tls.certificates)?, key)?;
+            .map_err(|error| TlsError::Pem { path: tls.key.clone(), source: error.into() })?;
+        let config = builder.with_single_cert(certificates(&tls.certificates)?, key).map_err(unfit)?;
         Ok(Self(TlsAcceptor::from(Arc::new(config))))
     }
 
@@ -106,8 +108,12 @@ impl Acceptor {
     }
 }
 
+fn unfit(error: rustls::Error) -> TlsError {
+    TlsError::Unfit(error.into())
+}
+
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let failed = |source| TlsError::Pem { path: path.to_owned(), source };
+    let failed = |error: pem::Error| TlsError::Pem { path: path.to_owned(), source: error.into() };
     let all: Vec<_> =
         CertificateDer::pem_file_iter(path).map_err(failed)?.collect::<Result<_, _>>().map_err(failed)?;
     match all.is_empty() {
