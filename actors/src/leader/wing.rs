@@ -79,7 +79,7 @@ impl Concern for LeaderWing {
                     epoch,
                     "another node has claimed the leadership: the term of this node is over"
                 );
-                counter!(metric::FENCED_WRITES).increment(1);
+                counter!(metric::LEADERSHIP_TERMS_FENCED).increment(1);
                 self.end_term(cx);
                 cx.tell(Tell::FencedOut(epoch));
             }

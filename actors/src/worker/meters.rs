@@ -43,7 +43,6 @@ impl Meters {
     pub(super) fn settled(&mut self, kind: &Kind, since_submission: Duration, settled: Settled) {
         let Settled::Closed(ClosedAttempt { how, dead }) = settled else {
             counter!(metric::STALE_RESULTS_DROPPED).increment(1);
-            counter!(metric::FENCED_WRITES).increment(1);
             return;
         };
         let meters = self.0.entry(kind.clone()).or_insert_with(|| OfKind::new(kind));

@@ -223,7 +223,7 @@ metrics! {
     LEADERSHIP_STATE = "bellwether_leadership_state", Gauge(State), Labels::None, "0 inactive, 1 paused, 2 active.";
     LEADERSHIP_TRANSITIONS = "bellwether_leadership_transitions_total", Counter, Labels::Fixed("state", &["inactive", "paused", "active"]), "Changes of this node's leadership, by the new state.";
     EPOCH = "bellwether_epoch", Gauge(State), Labels::None, "The epoch that this node holds; 0 while it does not lead.";
-    FENCED_WRITES = "bellwether_fenced_writes_total", Counter, Labels::None, "Leadership terms of this node that ended because a newer epoch rejected a write, and results of this worker that were dropped because another node had closed their attempt.";
+    LEADERSHIP_TERMS_FENCED = "bellwether_leadership_terms_fenced_total", Counter, Labels::None, "Leadership terms of this node that ended because a newer epoch rejected a write.";
     SESSION_CONNECTED = "bellwether_session_connected", Gauge(State), Labels::None, "1 while ZooKeeper serves every node of this process.";
     SESSIONS_CREATED = "bellwether_sessions_created_total", Counter, Labels::None, "ZooKeeper sessions that this node created.";
     SESSION_RECONNECTS = "bellwether_session_reconnects_total", Counter, Labels::None, "Reconnections that kept the session.";

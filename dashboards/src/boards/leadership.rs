@@ -22,7 +22,7 @@ pub(super) fn board() -> Board {
                     states("Which node was the leader at which time?", &["inactive", "paused", "active"], Any, "Exactly one node is active. A paused node is a leader whose beats ZooKeeper does not apply in time.", "bellwether_leadership_state"),
                     lines("Which epoch does each node hold?", Count, Any, "0 while a node is not the leader. If two nodes are above 0 for more than one scrape, one of them is disconnected.", [line("{{instance}}", "bellwether_epoch")]),
                     lines("How often does leadership change?", Count, Above(2.0, 6.0), "A restart of the leader is one change to inactive, and one to active on another node.", [line("to {{state}}", growth("bellwether_leadership_transitions_total", "state"))]),
-                    lines("How many writes were fenced?", Count, Above(1.0, 10.0), "One for each term of an old leader whose write was rejected, and one for each dropped result of a worker whose attempt was already closed.", [line("{{instance}}", growth("bellwether_fenced_writes_total", "instance"))]),
+                    lines("How many terms were fenced?", Count, Above(1.0, 10.0), "Terms of an old leader that ended because its write was rejected.", [line("{{instance}}", growth("bellwether_leadership_terms_fenced_total", "instance"))]),
                 ],
             ),
             row(

@@ -62,9 +62,9 @@ pub(super) fn board() -> Board {
                         line("sessions", growth("bellwether_sessions_expired_total", "")),
                         line("actors", growth("bellwether_actor_restarts_total", "")),
                     ]),
-                    lines("How many writes had an unknown outcome or were rejected?", Count, Above(1.0, 100.0), "Lost replies are resolved by reading back. A fenced write came too late.", [
+                    lines("How many writes had an unknown outcome or were rejected?", Count, Above(1.0, 100.0), "Lost replies are resolved by reading back. A fenced term ended with a write that came too late.", [
                         line("reply lost", growth("bellwether_zookeeper_unknown_outcomes_total", "")),
-                        line("fenced", growth("bellwether_fenced_writes_total", "")),
+                        line("terms fenced", growth("bellwether_leadership_terms_fenced_total", "")),
                         line("unreadable", growth("bellwether_znodes_quarantined_total", "")),
                     ]),
                 ],

@@ -59,7 +59,8 @@ async fn an_assignment_that_arrives_after_another_leader_has_claimed_is_fenced()
     let jobs = stage.over(&ids).await;
     proxy.heal();
 
-    eventually("the write was fenced", SOON, async || stale.metric(metric::FENCED_WRITES) == Some(1.0)).await;
+    let fenced = async || stale.metric(metric::LEADERSHIP_TERMS_FENCED) == Some(1.0);
+    eventually("the write was fenced", SOON, fenced).await;
     assert_eq!((jobs[0].state, jobs[0].attempt), (State::Succeeded, 1));
     stage.runs.explain(&jobs);
     stage.settled(1).await;
