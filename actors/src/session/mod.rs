@@ -378,7 +378,7 @@ impl<O: Opaque> Session<O> {
         let Connection::Connecting { failures } = &mut self.connection else { return };
         *failures += 1;
         let wait = RETRY.delay(*failures, cx.rng.u64(..));
-        tracing::warn!(%error, to = %self.to, "no ZooKeeper session yet, retrying");
+        tracing::warn!(%error, to = %self.to, "no server gave the node a session: it retries");
         cx.tell(Tell::Status(Status::Connecting { error: Some(error) }));
         cx.after(Key::Retry, wait, SessionMsg::Retry);
     }
@@ -398,7 +398,7 @@ impl<O: Opaque> Session<O> {
         let Connection::Up(live) = self.connection else { return };
         self.connection = Connection::Down(live);
         let trusted = cx.trust.map_or(Duration::ZERO, |trust| trust.until.since(cx.now));
-        tracing::warn!(?trusted, "connection to ZooKeeper lost");
+        tracing::warn!(?trusted, "the session lost its connection to ZooKeeper");
         self.connected.set(0.0);
         cx.tell(Tell::Status(Status::Disconnected));
         cx.tell(Tell::Event(SessionEvent::Disconnected));
@@ -407,7 +407,7 @@ impl<O: Opaque> Session<O> {
     fn regained(&mut self, cx: &mut Context<'_, Self>) {
         let Connection::Down(live) = self.connection else { return };
         self.connection = Connection::Up(live);
-        tracing::info!("connection to ZooKeeper regained, same session");
+        tracing::info!("the session regained its connection to ZooKeeper");
         self.connected.set(1.0);
         counter!(metric::SESSION_RECONNECTS).increment(1);
         cx.tell(Tell::Status(Status::Connected));

@@ -79,7 +79,9 @@ pub use retention::{RetentionChange, RetentionDocument};
 pub use schedule::{AddedScheduleDocument, ScheduleDocument};
 pub use schedule_change::ChangedSchedule;
 pub use submitted::SubmittedDocument;
-pub use text::{DurationText, GroupIdText, InstantText, JobIdText, KindText, LaneText, Text};
+pub use text::{
+    DurationText, GroupIdText, InstantText, JobIdText, KindText, LaneText, NameText, TagText, Text,
+};
 pub use ticks::{NextTicksDocument, ScheduleTicksDocument};
 pub use word::{
     AcceptedWord, AddedWord, AttemptOutcomeWord, ChangeKindWord, Described, EndedWord, GroupStageWord,

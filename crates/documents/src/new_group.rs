@@ -5,7 +5,7 @@ use clap::Args;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::text::{ChosenNameText, KindText};
+use super::text::{KindText, NameText};
 
 /// A group to create.
 #[derive(Debug, Clone, Args, Deserialize, ToSchema)]
@@ -15,7 +15,7 @@ pub struct NewGroup {
     #[schema(value_type = KindText)]
     kind: String,
     /// Name of the group.
-    #[schema(value_type = ChosenNameText)]
+    #[schema(value_type = NameText)]
     name: String,
     /// Number of members, at most 1,000,000. It may be set later by creating the group again, and cannot be changed.
     #[arg(long, value_name = "N")]

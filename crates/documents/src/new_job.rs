@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::invalid::{Invalid, not_both};
 use super::job_options::Options;
-use super::text::{ChosenNameText, DurationText, InstantText, Text};
+use super::text::{DurationText, InstantText, NameText, Text};
 use super::word::IfExistsWord;
 
 /// Defines a struct with the fields that every job has and its own fields.
@@ -77,11 +77,11 @@ with_job! {
         /// Id of the job: letters, digits, `.`, `_` and `-`, at most 128 characters. The same id, kind and payload is the same
         /// job, so submitting a job with an id again is safe. Default: a generated id.
         #[arg(long)]
-        #[schema(value_type = Option<ChosenNameText>)]
+        #[schema(value_type = Option<NameText>)]
         pub id: Option<String>,
         /// Name of the job within its kind, instead of an id: the id is KIND:NAME.
         #[arg(long, value_name = "NAME", conflicts_with = "id")]
-        #[schema(value_type = Option<ChosenNameText>)]
+        #[schema(value_type = Option<NameText>)]
         pub named: Option<String>,
         /// What to do if a job with this id exists. Default: same.
         #[arg(long, value_name = "MODE", default_value = "same", hide_default_value = true)]

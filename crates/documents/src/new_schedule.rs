@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::invalid::Invalid;
 use super::rule::{no_rule, with_limits, with_ticks};
-use super::text::{ChosenNameText, DurationText, ScheduleText, Text};
+use super::text::{DurationText, NameText, ScheduleText, Text};
 use super::word::Word;
 
 with_ticks! {
@@ -28,7 +28,7 @@ with_ticks! {
         /// Id of the job of every tick. A tick opens the job again once it has ended, and is skipped while it is open or if
         /// it has another kind or payload. Default: each tick has its own job.
         #[arg(long, value_name = "JOB")]
-        #[schema(value_type = Option<ChosenNameText>)]
+        #[schema(value_type = Option<NameText>)]
         job_id: Option<String>,
         /// Whether to replace a schedule that has this name and another spec. Otherwise that is a conflict.
         #[arg(long)]

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use bellwether::JobId;
-use bellwether::client::{Purge, Purged};
+use bellwether::client::{Error, Purge, Purged};
+use bellwether::{Client, JobId};
 use clap::Args;
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
@@ -54,6 +54,23 @@ pub enum PurgedJobs {
     Given(Vec<JobId>),
     /// All jobs with a state, kind and age.
     Selected(Purge),
+}
+
+impl PurgedJobs {
+    /// Removes the records, or only counts them.
+    pub async fn run(
+        &self,
+        client: &Client,
+        remove: bool,
+        progress: impl FnMut(Purged),
+    ) -> Result<Purged, Error> {
+        match (self, remove) {
+            (Self::Selected(purge), true) => client.purge(purge, progress).await,
+            (Self::Selected(purge), false) => client.would_purge(purge, progress).await,
+            (Self::Given(jobs), true) => client.purge_jobs(jobs, progress).await,
+            (Self::Given(jobs), false) => client.would_purge_jobs(jobs, progress).await,
+        }
+    }
 }
 
 impl NewPurge {

@@ -55,7 +55,7 @@ pub(crate) type ScheduleText = Text<ScheduleId>;
 /// The name of a placement strategy.
 pub(crate) type StrategyText = Text<StrategyName>;
 /// A tag of workers.
-pub(crate) type TagText = Text<Tag>;
+pub type TagText = Text<Tag>;
 
 impl Textual for Duration {
     const NAME: &'static str = "Duration";
@@ -124,10 +124,10 @@ impl Textual for Zone {
 
 /// A name that a user chooses, such as the id of a job or the name of a group.
 #[derive(Debug, Clone)]
-pub(crate) struct ChosenName;
+pub struct ChosenName;
 
 /// The text of a chosen name. It describes a field that is a string until the library has checked it.
-pub(crate) type ChosenNameText = Text<ChosenName>;
+pub type NameText = Text<ChosenName>;
 
 impl Textual for ChosenName {
     const NAME: &'static str = "Name";

@@ -7,7 +7,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
@@ -18,6 +18,7 @@ pub struct AuditFile(Arc<Inside>);
 
 #[derive(Debug)]
 struct Inside {
+    path: PathBuf,
     file: File,
     /// Lines that were not written since the last one that was.
     lost: Mutex<u64>,
@@ -34,16 +35,17 @@ impl AuditFile {
     /// The error of the system.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
-        Ok(Self::of(file))
+        Ok(Self::of(path, file))
     }
 
-    fn of(file: File) -> Self {
-        Self(Arc::new(Inside { file, lost: Mutex::new(0) }))
+    fn of(path: &Path, file: File) -> Self {
+        Self(Arc::new(Inside { path: path.to_owned(), file, lost: Mutex::new(0) }))
     }
 
     /// Appends a line. It is then in the system's memory, and after a crash of the machine it may be lost.
     pub(super) fn append(&self, line: &impl Serialize) -> Result<(), Unwritten> {
-        let Inside { file, lost } = &*self.0;
+        let Inside { path, file, lost } = &*self.0;
+        let path = path.display();
         let mut lost = lost.lock().unwrap_or_else(PoisonError::into_inner);
         // A line that was written in part ends here, and cannot spoil this one.
         let mut bytes = if *lost > 0 { vec![b'\n'] } else { Vec::new() };
@@ -52,14 +54,14 @@ impl AuditFile {
         match (&*file).write_all(&bytes) {
             Ok(()) => {
                 if *lost > 0 {
-                    tracing::info!(lost = *lost, "audit lines are written to the file again");
+                    tracing::info!(%path, lost = *lost, "audit lines are written to the file again");
                 }
                 *lost = 0;
                 Ok(())
             }
             Err(error) => {
                 if *lost == 0 {
-                    tracing::error!(%error, "cannot write to the audit file");
+                    tracing::error!(%path, %error, "the gateway cannot write to the audit file");
                 }
                 *lost += 1;
                 Err(Unwritten)
@@ -81,7 +83,7 @@ mod tests {
     #[test]
     fn a_line_that_was_written_in_part_does_not_spoil_the_next_one() {
         let (reader, writer) = pipe2(OFlag::O_NONBLOCK).unwrap();
-        let file = AuditFile::of(File::from(writer));
+        let file = AuditFile::of(Path::new("pipe"), File::from(writer));
         // Not a divisor of the pipe's size, so that the last line is written in part.
         let long = "x".repeat(10_000);
         let written = std::iter::from_fn(|| file.append(&long).ok()).count();

@@ -18,17 +18,17 @@ use bellwether_documents::{JobDocument, JobQuery};
 /// A page of jobs, and the start of the next page.
 #[derive(Serialize, ToSchema)]
 pub(super) struct JobPage {
-    /// The jobs, in no particular order.
-    jobs: Vec<JobDocument>,
+    /// The jobs.
+    pub(super) jobs: Vec<JobDocument>,
     /// Value of `after` for the next page; null after the last page. A short or empty page may have a next page.
     #[schema(required)]
-    next: Option<String>,
+    pub(super) next: Option<String>,
 }
 
 /// List jobs.
 ///
 /// A page reads at most 5,000 jobs and has about 1 MiB, so it may be short or empty and still have a next page: continue
-/// until `next` is null. Each job has its state at the time of the read.
+/// until `next` is null. The jobs are in no particular order, each with its state at the time of the read.
 #[utoipa::path(
     get, path = "/v1/jobs", tag = "jobs", security(("token" = ["read"])),
     params(JobQuery),

@@ -104,13 +104,7 @@ pub(super) async fn purge_jobs(
     let so_far = Arc::new(Mutex::new(Purged::default()));
     let told = Arc::clone(&so_far);
     let note = move |done| *told.lock().unwrap_or_else(PoisonError::into_inner) = done;
-    let client = &app.client;
-    let done = match (&jobs, remove) {
-        (PurgedJobs::Selected(purge), true) => timeout(PURGE_WITHIN, client.purge(purge, note)).await,
-        (PurgedJobs::Selected(purge), false) => timeout(PURGE_WITHIN, client.would_purge(purge, note)).await,
-        (PurgedJobs::Given(jobs), true) => timeout(PURGE_WITHIN, client.purge_jobs(jobs, note)).await,
-        (PurgedJobs::Given(jobs), false) => timeout(PURGE_WITHIN, client.would_purge_jobs(jobs, note)).await,
-    };
+    let done = timeout(PURGE_WITHIN, jobs.run(&app.client, remove, note)).await;
     let (done, complete) = match done {
         Ok(done) => (done?, true),
         Err(_) => (*so_far.lock().unwrap_or_else(PoisonError::into_inner), false),

@@ -60,7 +60,8 @@ impl Acceptor {
                     tracing::debug!(%error, "a connection ended before it was accepted");
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "cannot accept connections: retrying");
+                    let address = self.listener.local_addr().ok();
+                    tracing::warn!(?address, %error, "the gateway cannot accept connections: it retries");
                     sleep(PAUSE).await;
                 }
             }

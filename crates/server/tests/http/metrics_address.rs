@@ -121,7 +121,7 @@ async fn a_node_without_free_descriptors_waits_instead_of_spinning() {
     // The kernel accepts all of them; the process has descriptors for fewer than half.
     let idle = join_all((0..MOST).map(|_| TcpStream::connect(node.address))).await;
     eventually("the process runs out of descriptors", SOON, async || {
-        node.process.said().contains("cannot accept connections")
+        node.process.said().contains("the gateway cannot accept connections")
     })
     .await;
     let before = node.ticks();

@@ -18,7 +18,7 @@ use crate::limits::{MAX_REMOTE_ATTEMPTS, MAX_REMOTE_BODY};
 use crate::problem::{Fault, Problem};
 use crate::remote::{Attempt, Finished, Id};
 use crate::state::App;
-use bellwether_documents::{DurationText, PayloadDocument, Text};
+use bellwether_documents::{DurationText, JobIdText, PayloadDocument, Text};
 
 /// Attempts that have ended.
 #[derive(Deserialize, ToSchema)]
@@ -34,7 +34,7 @@ pub(crate) struct Finish {
 #[serde(deny_unknown_fields)]
 pub(crate) struct End {
     /// The job's id.
-    #[schema(value_type = String)]
+    #[schema(value_type = JobIdText)]
     job: JobId,
     /// The number of the attempt.
     attempt: u32,

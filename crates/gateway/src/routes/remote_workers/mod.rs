@@ -22,13 +22,14 @@ use utoipa::ToSchema;
 
 use crate::problem::Problem;
 use crate::remote::{Id, Instructions, Reason};
+use bellwether_documents::JobIdText;
 
 /// An attempt that a remote worker has.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AttemptRef {
     /// The job's id.
-    #[schema(value_type = String)]
+    #[schema(value_type = JobIdText)]
     job: JobId,
     /// The number of the attempt.
     attempt: u32,

@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json as Answer};
 use bellwether::node::HeldAttempt;
-use bellwether::{JobId, Kind, NodeId, Tag, WorkerId};
+use bellwether::{JobId, Kind, NodeId, WorkerId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -17,7 +17,7 @@ use crate::limits::MAX_REMOTE_BODY;
 use crate::problem::{Fault, Problem};
 use crate::remote::{Former, Id, KindSettings, Life, Settings};
 use crate::state::App;
-use bellwether_documents::{DurationText, Text};
+use bellwether_documents::{DurationText, JobIdText, KindText, NameText, TagText, Text};
 
 /// The default time without a call after which a worker counts as lost.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -30,7 +30,7 @@ const TIMEOUTS: (Duration, Duration) = (Duration::from_secs(2), Duration::from_s
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewRemoteWorker {
     /// Name for people, such as the host and the process id.
-    #[schema(example = "host-1234", pattern = "^[A-Za-z0-9._-]{1,128}$")]
+    #[schema(value_type = NameText)]
     name: String,
     /// 1 to 256 kinds that the worker runs.
     kinds: Vec<RemoteKind>,
@@ -38,7 +38,7 @@ pub(crate) struct NewRemoteWorker {
     slots: u32,
     /// Tags that the worker offers to jobs, at most 32.
     #[serde(default)]
-    tags: Vec<String>,
+    tags: Vec<TagText>,
     /// Time without a call after which the worker counts as lost, 2s to 1h; default 30s. Call at least three times as often.
     timeout: Option<DurationText>,
     /// The last worker id that this process got, if it registers again: from another gateway, or from this one. The attempts
@@ -57,7 +57,7 @@ pub(crate) struct NewRemoteWorker {
 #[schema(as = HeldAttempt)]
 pub(crate) struct HeldDocument {
     /// The job's id.
-    #[schema(value_type = String)]
+    #[schema(value_type = JobIdText)]
     job: JobId,
     /// The generation of the job.
     generation: Option<u32>,
@@ -75,7 +75,7 @@ pub(crate) struct HeldDocument {
 #[serde(deny_unknown_fields)]
 pub(crate) struct RemoteKind {
     /// The kind.
-    #[schema(example = "mail", pattern = "^[A-Za-z0-9._-]{1,128}$")]
+    #[schema(value_type = KindText)]
     kind: String,
     /// The default lease of its jobs, 1s to 7d; default 5m.
     lease: Option<DurationText>,
@@ -153,7 +153,7 @@ impl NewRemoteWorker {
         if kinds.is_empty() {
             return Err(Fault::Invalid.because("kinds must name at least one kind"));
         }
-        let tags = tags.into_iter().map(Tag::new).collect::<Result<Vec<_>, _>>()?;
+        let tags = tags.into_iter().map(|Text(tag)| tag).collect();
         Ok(Settings { name: NodeId::new(name)?, kinds, slots, tags, timeout })
     }
 }

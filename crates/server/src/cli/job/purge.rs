@@ -1,7 +1,7 @@
 //! `job purge`.
 
 use bellwether::client::Purged;
-use bellwether_documents::{NewPurge, PurgedDocument, PurgedJobs};
+use bellwether_documents::{NewPurge, PurgedDocument};
 
 use super::super::Global;
 use super::super::exit::Failure;
@@ -13,12 +13,7 @@ pub(super) async fn run(global: &Global, output: Output, purge: NewPurge) -> Res
     let client = global.reader().await?;
     let bar = global.progress("buckets", Purged::BUCKETS);
     let progress = |done: Purged| bar.set_position(done.buckets as u64);
-    let done = match (&jobs, remove) {
-        (PurgedJobs::Selected(purge), true) => client.purge(purge, progress).await,
-        (PurgedJobs::Selected(purge), false) => client.would_purge(purge, progress).await,
-        (PurgedJobs::Given(jobs), true) => client.purge_jobs(jobs, progress).await,
-        (PurgedJobs::Given(jobs), false) => client.would_purge_jobs(jobs, progress).await,
-    };
+    let done = jobs.run(&client, remove, progress).await;
     bar.finish_and_clear();
     let done = done?;
     client.close().await;
