@@ -62,7 +62,7 @@ pub struct Paused {
 
 impl Client {
     /// Pauses a kind: the leader stops assigning its jobs within moments. An assignment that is on its way stands,
-    /// and running attempts continue. `note` tells other people the reason, in at most 256 bytes; it may be empty. Returns
+    /// and running attempts continue. `note` is the reason for other operators: at most 256 bytes, or empty. Returns
     /// `false` if the kind was already paused; then the earlier pause and its note are kept.
     ///
     /// # Errors

@@ -378,7 +378,7 @@ impl<O: Opaque> Session<O> {
         let Connection::Connecting { failures } = &mut self.connection else { return };
         *failures += 1;
         let wait = RETRY.delay(*failures, cx.rng.u64(..));
-        tracing::warn!(%error, to = %self.to, "no server gave the node a session: it retries");
+        tracing::warn!(%error, to = %self.to, "no ZooKeeper server gave the node a session: the node retries");
         cx.tell(Tell::Status(Status::Connecting { error: Some(error) }));
         cx.after(Key::Retry, wait, SessionMsg::Retry);
     }

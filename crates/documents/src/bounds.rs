@@ -1,14 +1,14 @@
 //! The bounds in the texts and schemas are those that are checked.
 
-use bellwether::client::{AttemptOutcome, Ended, GroupStage, Job};
+use bellwether::client::Job;
 use bellwether::node::MAX_SLOTS;
-use bellwether::schedule::{DEFAULT_GRACE, Misfire, Overlap};
-use bellwether::{Retention, State, client};
+use bellwether::schedule::{DEFAULT_GRACE, Misfire};
+use bellwether::{Retention, client};
 use serde_json::{Value, json};
 use utoipa::PartialSchema;
 
 use super::invalid::Invalid;
-use super::{NewJob, NewPause, NewSchedule, RetentionChange, ScheduledJob, Words, WorkerChange};
+use super::{NewJob, NewPause, NewSchedule, RetentionChange, ScheduledJob, WorkerChange};
 
 const SECOND: std::time::Duration = std::time::Duration::from_secs(1);
 
@@ -17,7 +17,7 @@ fn field<T: PartialSchema>(name: &str) -> Value {
     serde_json::to_value(T::schema()).unwrap()["properties"][name].clone()
 }
 
-/// Returns its text, which is beside the reference to a named schema.
+/// Returns the description of a field. utoipa writes it beside the reference to a named schema.
 fn text<T: PartialSchema>(name: &str) -> String {
     let field = field::<T>(name);
     let either = field["oneOf"].as_array().into_iter().flatten().chain([&field]);
@@ -34,7 +34,7 @@ fn schedule(more: &Value) -> bool {
     new.into_schedule(|new| new.into_job(job)).is_ok_and(|schedule| schedule.check().is_ok())
 }
 
-/// Returns the instant at this number of days, and one millisecond later.
+/// Returns a duration of this number of days, and one that is a millisecond longer.
 fn days_and_more(days: u64) -> (String, String) {
     let millis = days * 86_400_000;
     (format!("{days}d"), format!("{}ms", millis + 1))
@@ -118,20 +118,4 @@ fn the_payload_of_a_job() {
 #[test]
 fn the_note_of_a_pause() {
     assert!(text::<NewPause>("note").contains(&format!("at most {} bytes", client::MAX_NOTE_BYTES)));
-}
-
-#[test]
-fn the_words_of_the_console() {
-    fn all<T: Words>(page: &str) {
-        for (_, word, _) in T::ALL {
-            let there = page.contains(&format!("'{word}'")) || page.contains(&format!("\n  {word}: "));
-            assert!(there, "{word}");
-        }
-    }
-    all::<State>(include_str!("../../../console/pages/jobs.js"));
-    all::<GroupStage>(include_str!("../../../console/pages/groups.js"));
-    all::<Ended>(include_str!("../../../console/pages/settings.js"));
-    all::<Misfire>(include_str!("../../../console/pages/schedule.js"));
-    all::<Overlap>(include_str!("../../../console/pages/schedule.js"));
-    all::<AttemptOutcome>(include_str!("../../../console/pages/job.js"));
 }

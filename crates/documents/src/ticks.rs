@@ -12,7 +12,7 @@ use super::{InstantText, StateWord, Text, Word};
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = NextTicks)]
 pub struct NextTicksDocument {
-    /// The ticks, the earliest first. Empty if there are none.
+    /// The ticks in the order of time; empty if the rule has no further tick.
     next: Vec<InstantText>,
 }
 

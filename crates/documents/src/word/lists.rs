@@ -369,4 +369,20 @@ mod tests {
         });
         assert_eq!(words::<Scheme>(), scheme.collect::<Vec<_>>());
     }
+
+    #[test]
+    fn the_console_has_the_words() {
+        fn all<T: Words>(page: &str) {
+            for word in words::<T>() {
+                let there = page.contains(&format!("'{word}'")) || page.contains(&format!("\n  {word}: "));
+                assert!(there, "{word}");
+            }
+        }
+        all::<State>(include_str!("../../../../console/pages/jobs.js"));
+        all::<GroupStage>(include_str!("../../../../console/pages/groups.js"));
+        all::<Ended>(include_str!("../../../../console/pages/settings.js"));
+        all::<Misfire>(include_str!("../../../../console/pages/schedule.js"));
+        all::<Overlap>(include_str!("../../../../console/pages/schedule.js"));
+        all::<AttemptOutcome>(include_str!("../../../../console/pages/job.js"));
+    }
 }

@@ -173,7 +173,7 @@ fn a_payload_comes_from_the_argument_a_file_or_stdin() {
     std::fs::remove_file(&file).unwrap();
     let text = ["job", "submit", "sum", "plain", "--content-type", "text/plain"];
     assert_eq!(payload(run_in(&to, &text)), json!("plain"));
-    // A list has no payloads, so that it stays small.
+    // Payloads can be large, so a list leaves them out by default.
     let listed = |more: &[&str]| {
         let list = [&["job", "list", "--kind", "sum", "--output", "json"], more].concat();
         let jobs = run_in(&to, &list).exits(0).json();

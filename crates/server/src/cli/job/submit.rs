@@ -64,9 +64,14 @@ pub(super) async fn run(global: &Global, output: Output, submit: Submit) -> Resu
         }
     }
     let one = submit.count.is_none();
+    let mut waited = None;
     if submit.wait {
         let (views, ended) = wait_all(global, &client, &handles).await;
         wrong.extend(ended);
+        waited = Some(views);
+    }
+    client.close().await;
+    if let Some(views) = waited {
         if is_json(output) { super::jobs(output, one, &views)? } else { table(output, &views)? }
     } else if is_json(output) {
         let submitted = handles.iter().map(SubmittedDocument::from);
@@ -75,7 +80,6 @@ pub(super) async fn run(global: &Global, output: Output, submit: Submit) -> Resu
         let ids = handles.iter().map(|job| job.id().as_str());
         output.text(&ids.collect::<Vec<_>>().join("\n"))?;
     }
-    client.close().await;
     Failure::all(wrong)
 }
 
