@@ -31,7 +31,7 @@ pub enum When {
         anchor: SystemTime,
     },
     /// At one instant.
-    Once(SystemTime),
+    At(SystemTime),
 }
 
 impl When {
@@ -76,7 +76,7 @@ impl When {
         match when {
             core::When::Cron { expression, zone } => Self::Cron { expression, zone },
             core::When::Every { interval, anchor } => Self::Every { interval, anchor: anchor.into() },
-            core::When::Once(at) => Self::Once(at.into()),
+            core::When::At(at) => Self::At(at.into()),
         }
     }
 
@@ -88,7 +88,7 @@ impl When {
             Self::Every { interval, anchor } => {
                 core::When::Every { interval: *interval, anchor: stored(*anchor) }
             }
-            Self::Once(at) => core::When::Once(stored(*at)),
+            Self::At(at) => core::When::At(stored(*at)),
         }
     }
 }

@@ -32,7 +32,7 @@ class Tree {
     let next = 0;
     try {
       for (let page = 0; page < branch.pages && next !== null; page += 1) {
-        const found = await get(path(id, '/members'), { from: next, limit: PAGE }, this.left);
+        const found = await get(path(id, '/members'), { first: next, limit: PAGE }, this.left);
         members.push(...found.members);
         next = found.next;
       }

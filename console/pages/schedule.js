@@ -17,8 +17,8 @@ function ruleOf(data) {
   return data.rule === 'at' ? { at: data.time } : { cron: data.time, zone: data.more || 'UTC' };
 }
 
-function misfireOf({ misfire, catch_up: most, catch_up_within: within }) {
-  return misfire === 'catch_up' ? { misfire, catch_up: Number(most), catch_up_within: within } : { misfire };
+function misfireOf({ misfire, catch_up_limit: most, catch_up_within: within }) {
+  return misfire === 'catch_up' ? { misfire, catch_up_limit: Number(most), catch_up_within: within } : { misfire };
 }
 
 /** The policies in words. */
@@ -36,7 +36,7 @@ async function edit(found, left) {
     h('option', { value, selected: value === chosen }, text)));
   const [timeLabel, moreLabel] = [h('span', {}, LABELS[rule][0]), h('span', {}, LABELS[rule][1])];
   const eachJob = [
-    h('label', {}, 'A job each: at most', h('input', { name: 'catch_up', type: 'number', min: 1, max: 100, value: found.catch_up ?? 10 })),
+    h('label', {}, 'A job each: at most', h('input', { name: 'catch_up_limit', type: 'number', min: 1, max: 100, value: found.catch_up_limit ?? 10 })),
     h('label', {}, 'A job each: not older than', h('input', { name: 'catch_up_within', value: found.catch_up_within ?? '1d' }))];
   const preview = h('div', { class: 'preview', role: 'status', 'aria-label': 'Next ticks' });
   let asked = 0;
@@ -126,7 +126,7 @@ export async function schedule({ root, parameter: id, left }) {
       ['Last tick', found.last_tick && instant(found.last_tick)], ['Last job', found.last_job && jobLink(found.last_job)],
       ['Ticks', count(found.ticked)], ['Skipped', count(found.skipped)],
       ['Last skipped', found.last_skipped && [`${count(found.last_skipped.count)}, because of ${found.last_skipped.reason.replaceAll('_', ' ')}, until `, instant(found.last_skipped.through)]],
-      ['Missed ticks', found.misfire && (found.catch_up ? `a job each, at most ${found.catch_up} within ${term(found.catch_up_within)}` : word(MISFIRE, found.misfire))],
+      ['Missed ticks', found.misfire && (found.catch_up_limit ? `a job each, at most ${found.catch_up_limit} within ${term(found.catch_up_within)}` : word(MISFIRE, found.misfire))],
       ['Missed after', found.grace && term(found.grace)], ['Tick while a job is open', found.overlap && word(OVERLAP, found.overlap)], ['Job id', found.job_id], ['Created', found.created_at && instant(found.created_at)],
     ];
     update(root,

@@ -42,7 +42,7 @@ class FakeGateway:
         self._server.server_close()
 
     def deliver(self, job: str, kind: str, payload: Any = None, **fields: Any) -> None:
-        attempt = {"job": job, "kind": kind, "generation": 1, "attempt": 1, "token": 7, "priority": 5}
+        attempt = {"job": job, "kind": kind, "generation": 1, "attempt": 1, "fencing_token": 7, "priority": 5}
         attempt["submission"] = f"s-{job}"
         attempt |= {"payload": {"json": payload}, "lease": "1m", "timeout": None, **fields}
         with self.lock:
@@ -52,7 +52,7 @@ class FakeGateway:
     def stop(self, job: str, reason: str) -> None:
         with self.lock:
             attempt = self.attempts.pop(job) if reason != "cancelled" else self.attempts[job]
-            self.stops.append({"job": job, "attempt": 1, "token": attempt["token"], "reason": reason})
+            self.stops.append({"job": job, "attempt": 1, "fencing_token": attempt["fencing_token"], "reason": reason})
             self.lock.notify_all()
 
     def forget_worker(self) -> None:
@@ -101,11 +101,11 @@ class FakeGateway:
     def _poll(self, body: Document) -> Document:
         waiting = self.lock.wait_for(lambda: self._new(body) or self._stops(body) or not self.known, 1.0)
         del waiting
-        return {"attempts": self._new(body)[: body["max"]], "stop": self._stops(body), "draining": False}
+        return {"attempts": self._new(body)[: body["limit"]], "stop": self._stops(body), "draining": False}
 
     def _stops(self, body: Document) -> list[Document]:
-        running = {(one["job"], one["token"]) for one in body["running"]}
-        return [stop for stop in self.stops if (stop["job"], stop["token"]) in running]
+        running = {(one["job"], one["fencing_token"]) for one in body["running"]}
+        return [stop for stop in self.stops if (stop["job"], stop["fencing_token"]) in running]
 
     def _heartbeat(self, body: Document) -> Document:
         return {"stop": self._stops(body), "draining": False}

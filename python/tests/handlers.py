@@ -17,7 +17,7 @@ app = Bellwether()
 
 def note(path: str, job: Job, what: str) -> None:
     with Path(path).open("a") as file:
-        file.write(f"{job.id} {job.attempt} {job.token} {os.getpid()} {what}\n")
+        file.write(f"{job.id} {job.attempt} {job.fencing_token} {os.getpid()} {what}\n")
 
 
 @app.kind("py-note")

@@ -301,10 +301,10 @@ def test_a_schedule_is_changed_and_keeps_what_is_not_given(app: Bellwether) -> N
     assert app.get_schedule(spec.id).document["overlap"] == "queue"
     with pytest.raises(InvalidInput, match="one of cron, every and at"):
         app.change_schedule(spec.id, ScheduleChange(cron="30 2 * * *", every="1h"))
-    late = app.change_schedule(spec.id, ScheduleChange(misfire="catch_up", catch_up=3)).document
-    assert (late["misfire"], late["catch_up"], late["catch_up_within"]) == ("catch_up", 3, "1d")
+    late = app.change_schedule(spec.id, ScheduleChange(misfire="catch_up", catch_up_limit=3)).document
+    assert (late["misfire"], late["catch_up_limit"], late["catch_up_within"]) == ("catch_up", 3, "1d")
     late = app.change_schedule(spec.id, ScheduleChange(catch_up_within="2h")).document
-    assert (late["catch_up"], late["catch_up_within"]) == (3, "2h")
+    assert (late["catch_up_limit"], late["catch_up_within"]) == (3, "2h")
     with pytest.raises(InvalidInput, match="has no delay"):
         app.add_schedule(NewSchedule(id=spec.id, job=app.job("sum", payload=[5], delay=60), every="1h"))
     app.remove_schedule(spec.id)

@@ -187,7 +187,7 @@ def test_a_schedule_has_the_names_of_the_api(api: OpenApi) -> None:
         "anchor": NOON,
         "at": NOON,
         "misfire": "catch_up",
-        "catch_up": 1,
+        "catch_up_limit": 1,
         "catch_up_within": 60,
         "overlap": "queue",
         "grace": 60,
@@ -227,7 +227,7 @@ def test_a_worker_registers_with_the_names_of_the_api(api: OpenApi) -> None:
     assert kind.keys() == api.names("RemoteKind")
     # The decorator calls the kind `name`. The worker itself lists its kinds and what it still runs.
     assert arguments(Bellwether.kind) >= api.names("RemoteKind") - {"kind"}
-    assert arguments(Bellwether.run) >= api.names("NewRemoteWorker") - {"kinds", "former", "running"}
+    assert arguments(Bellwether.run) >= api.names("NewRemoteWorker") - {"kinds", "former_worker", "running"}
 
 
 @pytest.mark.parametrize(

@@ -92,12 +92,12 @@ def test_an_attempt_that_was_taken_over_is_named_by_its_new_token_and_recognised
     table.delivered(attempt("a"), renew=True)
     for was, new in ((1, 2), (2, 5)):
         table.taken_over({("a", was): new, ("b", 1): 2})
-        assert [facts.token for facts in table.listed()] == [new]
-    assert table.beats()[0][0].facts.token == 5
+        assert [facts.fencing_token for facts in table.listed()] == [new]
+    assert table.beats()[0][0].facts.fencing_token == 5
     assert table.delivered(attempt("a", token=5), renew=True) is None, "an answer delivers it by its new token"
     assert table.finished(("a", 1), failed("no")), "the handler knows the first token"
     (outcome,) = table.outcomes()
-    assert (outcome.facts.token, table.named(outcome.facts).token) == (1, 5)
+    assert (outcome.facts.fencing_token, table.named(outcome.facts).fencing_token) == (1, 5)
     table.ended(("a", 1))
     assert len(table) == 0
     for token in (1, 5):

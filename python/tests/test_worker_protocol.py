@@ -56,7 +56,7 @@ def test_the_worker_registers_its_kinds(gateway: FakeGateway, app: Bellwether) -
     assert registration["kinds"] == [{"kind": "mail", "lease": "60s", "concurrency": 4}]
     assert (registration["slots"], registration["tags"], registration["name"]) == (3, ["gpu"], "host-1")
     assert (registration["timeout"], registration["running"]) == ("9s", [])
-    assert gateway.bodies("poll")[0]["wait"] == "3s", "a third of the timeout"
+    assert gateway.bodies("poll")[0]["timeout"] == "3s", "a third of the timeout"
     assert (gateway.drained, gateway.left) == (True, True)
 
 
@@ -71,7 +71,7 @@ def test_payloads_become_arguments_and_returns_become_results(gateway: FakeGatew
 
     @app.kind("whole", whole=True)
     async def whole(payload: Any, attempt: Job) -> Any:
-        return [payload, attempt.id, attempt.token, attempt.facts.group]
+        return [payload, attempt.id, attempt.fencing_token, attempt.facts.group]
 
     @app.kind("nothing")
     def nothing() -> None: ...
@@ -192,8 +192,8 @@ def test_a_forgotten_worker_registers_again_with_what_it_runs(gateway: FakeGatew
         release.set()
         assert gateway.outcome("a") == {"succeeded": {"json": "held"}}
     first, again = gateway.registrations
-    assert again["running"] == [{"job": "a", "attempt": 1, "token": 7, "generation": 1, "submission": "s-a"}]
-    assert (first["former"], again["former"]) == (None, "w-1")
+    assert again["running"] == [{"job": "a", "attempt": 1, "fencing_token": 7, "generation": 1, "submission": "s-a"}]
+    assert (first["former_worker"], again["former_worker"]) == (None, "w-1")
     assert runs.jobs == ["a"]
 
 

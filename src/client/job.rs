@@ -249,7 +249,7 @@ impl<K> Job<K> {
     /// submission. The trace is stored with the job, and every attempt, join and sub-job belongs to it. Default: the
     /// span in which the job is submitted, in a process with OpenTelemetry; otherwise none.
     #[must_use]
-    pub fn trace_context(mut self, context: impl Into<Option<TraceContext>>) -> Self {
+    pub fn traceparent(mut self, context: impl Into<Option<TraceContext>>) -> Self {
         self.trace = context.into();
         self
     }

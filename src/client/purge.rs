@@ -90,7 +90,7 @@ impl Ended {
 #[non_exhaustive]
 pub struct Purge {
     /// How the jobs ended.
-    pub ended: Ended,
+    pub state: Ended,
     /// Only jobs of this kind.
     pub kind: Option<Kind>,
     /// Only jobs that ended at least this long ago.
@@ -100,8 +100,8 @@ pub struct Purge {
 impl Purge {
     /// Selects the records of jobs that ended in this way.
     #[must_use]
-    pub fn of(ended: Ended) -> Self {
-        Self { ended, ..Self::default() }
+    pub fn of(state: Ended) -> Self {
+        Self { state, ..Self::default() }
     }
 
     /// Selects only jobs of this kind.
@@ -134,7 +134,7 @@ impl Selection<'_> {
         match self {
             Self::Any => true,
             Self::Of(purge) => {
-                ended == purge.ended
+                ended == purge.state
                     && purge.kind.as_ref().is_none_or(|only| only == kind)
                     && age >= purge.older_than
             }

@@ -158,7 +158,7 @@ fn kinds_are_listed_with_their_workers_slots_and_pauses() {
     let world = World::new();
     let client = world.client();
     let first = world.worker(1, &World::registration(&["mail", "sum"], 3, &[]));
-    let paused = super::WorkerSettings::default().paused(vec![kind("sum")]);
+    let paused = super::WorkerSettings::default().paused_kinds(vec![kind("sum")]);
     let registration = World::registration(&["sum"], 5, &[]);
     let second = world.worker(
         2,

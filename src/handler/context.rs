@@ -131,7 +131,7 @@ impl JobContext {
     /// Returns the trace that the job was submitted in, to propagate to the services that the handler calls. Its text
     /// is a `traceparent`. With OpenTelemetry in the process, it is the context of this attempt's span.
     #[must_use]
-    pub fn trace_context(&self) -> Option<&TraceContext> {
+    pub fn traceparent(&self) -> Option<&TraceContext> {
         self.run.trace.as_ref()
     }
 

@@ -135,6 +135,6 @@ impl<K: AnyKind> SubJobs<K> {
             worker: context.worker(),
             finish,
         };
-        Ok(client.sub_group(&attempt, group.trace_context(context.trace_context().copied())).await?)
+        Ok(client.sub_group(&attempt, group.traceparent(context.traceparent().copied())).await?)
     }
 }

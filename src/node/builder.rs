@@ -229,7 +229,7 @@ impl NodeBuilder {
         let host = host_name();
         let node = NodeId::new(self.node_id.clone().unwrap_or_else(default_id))?;
         for schedule in &self.schedules {
-            let wrong = |reason| StartError::Schedule { name: schedule.name().to_owned(), reason };
+            let wrong = |reason| StartError::Schedule { id: schedule.id().to_owned(), reason };
             schedule.check().map_err(wrong)?;
         }
         let process = Process { node: Some(node.clone()), host: host.clone() };

@@ -25,10 +25,10 @@ pub enum StartError {
     #[error(transparent)]
     Handlers(#[from] RegistryError),
     /// A schedule is invalid.
-    #[error("schedule {name}")]
+    #[error("schedule {id}")]
     Schedule {
-        /// The schedule's name.
-        name: String,
+        /// The schedule's id.
+        id: String,
         /// The validation error.
         #[source]
         reason: ScheduleError,

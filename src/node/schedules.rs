@@ -42,17 +42,17 @@ pub(super) async fn add(builder: ClientBuilder, mut schedules: Vec<Schedule>) {
 async fn add_some(client: &Client, schedules: Vec<Schedule>) -> Vec<Schedule> {
     let mut left = Vec::new();
     for schedule in schedules {
-        let name = schedule.name().to_owned();
+        let id = schedule.id().to_owned();
         match client.schedules().add(&schedule).await {
-            Ok(added) => tracing::info!(schedule = name, ?added, "the node's schedule is in place"),
+            Ok(added) => tracing::info!(schedule = id, ?added, "the node's schedule is in place"),
             Err(error) if error.is_retryable() => {
                 let error = chain(&error);
-                tracing::warn!(schedule = name, error, "the node's schedule is not added yet: retrying");
+                tracing::warn!(schedule = id, error, "the node's schedule is not added yet: retrying");
                 left.push(schedule);
             }
             Err(error) => {
                 let error = chain(&error);
-                tracing::error!(schedule = name, error, "the node's schedule was not added");
+                tracing::error!(schedule = id, error, "the node's schedule was not added");
             }
         }
     }

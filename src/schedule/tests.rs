@@ -18,7 +18,7 @@ fn ticks_are_after_an_instant_or_through_it() {
     let first = at(2) + HOUR / 2;
     assert_eq!(nightly.ticks_after(at(0), 2), Ok(vec![first, first + 24 * HOUR]));
     assert_eq!(nightly.ticks_through(first, 1), Ok(vec![first]));
-    assert_eq!(When::Once(at(5)).ticks_after(at(4), 9), Ok(vec![at(5)]));
+    assert_eq!(When::At(at(5)).ticks_after(at(4), 9), Ok(vec![at(5)]));
     assert_eq!(nightly.to_string(), "30 2 * * * (UTC)");
 }
 

@@ -271,7 +271,7 @@ async fn changed_by_operator(stage: &Stage) {
     let worker = client.workers().await.unwrap().remove(0).id;
     let paused = vec![JobKind::new("quick").unwrap()];
     // A fault may have ended this worker; then it no longer exists.
-    let set = client.update_worker(worker, |old| old.paused(paused.clone())).await.unwrap();
+    let set = client.update_worker(worker, |old| old.paused_kinds(paused.clone())).await.unwrap();
     if set.is_some() {
         stage.met("executor_pool", "Settings").await;
     }

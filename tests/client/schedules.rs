@@ -72,9 +72,9 @@ async fn adding_a_schedule_again_is_the_same_schedule_and_another_spec_is_a_conf
 async fn a_schedule_whose_only_instant_has_passed_is_refused_unless_it_exists() {
     let client = client(&namespace("schedule-past")).await;
     let at = SystemTime::UNIX_EPOCH + HOUR;
-    let past = Schedule::once("a", at, job());
+    let past = Schedule::at("a", at, job());
     assert_eq!(client.schedules().add(&past).await, Err(ScheduleError::Past { id: named("a"), at }));
-    let future = Schedule::once("a", SystemTime::now() + HOUR, job());
+    let future = Schedule::at("a", SystemTime::now() + HOUR, job());
     assert_eq!(client.schedules().add(&future).await, Ok(Added::Created));
     assert_eq!(client.schedules().add(&past.replace(true)).await, Ok(Added::Replaced), "it ended");
     assert_eq!(read(&client, "a").await.next, None);

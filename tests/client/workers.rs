@@ -17,7 +17,7 @@ fn kind(name: &str) -> Kind {
 }
 
 fn paused(name: &str) -> WorkerSettings {
-    WorkerSettings::default().paused(vec![kind(name)])
+    WorkerSettings::default().paused_kinds(vec![kind(name)])
 }
 
 #[tokio::test]
@@ -26,7 +26,7 @@ async fn settings_are_written_once_within_their_bounds() {
     let (client, fake) = (client(&to).await, FakeCluster::new(&to).await);
     let worker = fake.worker(&["mail", "sum"], 4, &["eu"]).await;
     let tags = vec![Tag::new("gpu").unwrap(), Tag::new("eu").unwrap(), Tag::new("gpu").unwrap()];
-    let wanted = WorkerSettings::default().slots(2).tags(tags).paused(vec![kind("sum")]);
+    let wanted = WorkerSettings::default().slots(2).tags(tags).paused_kinds(vec![kind("sum")]);
     let set = client.update_worker(worker, |_| wanted.clone()).await.unwrap().unwrap();
     assert_eq!(set.value.tags, Some(vec![Tag::new("eu").unwrap(), Tag::new("gpu").unwrap()]));
     assert_eq!(client.update_worker(worker, |_| wanted.clone()).await, Ok(Some(set.clone())));

@@ -20,10 +20,10 @@ async fn trace(client: &bellwether::Client, id: &str) -> Option<String> {
 async fn members_without_a_trace_and_the_join_use_the_trace_of_the_group() {
     let cluster = cluster(doubling(&Runs::default()), 1).await;
     let client = cluster.client();
-    let traced = Group::new("double", "g").total(2).trace_context(context(OF_GROUP));
+    let traced = Group::new("double", "g").total(2).traceparent(context(OF_GROUP));
     let group = client.group(traced).await.unwrap();
     group.submit(0, Job::new("double", &1)).await.unwrap();
-    group.submit(1, Job::new("double", &2).trace_context(context(OF_JOB))).await.unwrap();
+    group.submit(1, Job::new("double", &2).traceparent(context(OF_JOB))).await.unwrap();
     done(client, "g").await;
     assert_eq!(trace(client, "double:g:0").await.as_deref(), Some(OF_GROUP));
     assert_eq!(trace(client, "double:g:1").await.as_deref(), Some(OF_JOB));
@@ -35,7 +35,7 @@ async fn members_without_a_trace_and_the_join_use_the_trace_of_the_group() {
 async fn sub_jobs_join_and_finished_job_use_the_trace_of_a_retried_parent() {
     let handlers = doubling(&Runs::default())
         .job("parent", |context, (): ()| async move {
-            let saw = context.trace_context().map(ToString::to_string);
+            let saw = context.traceparent().map(ToString::to_string);
             if context.attempt() == 1 {
                 return Err(HandlerError::new(format!("attempt 1 saw {saw:?}")));
             }
@@ -52,7 +52,7 @@ async fn sub_jobs_join_and_finished_job_use_the_trace_of_a_retried_parent() {
     let cluster = cluster(Handlers::new().and(handlers), 1).await;
     let client = cluster.client();
     let again = std::time::Duration::from_millis(1);
-    let parent = Job::new("parent", &()).id("p").trace_context(context(OF_JOB)).backoff(again, again);
+    let parent = Job::new("parent", &()).id("p").traceparent(context(OF_JOB)).backoff(again, again);
     client.submit(parent).await.unwrap();
     let group = sub_jobs(client, "p").await;
     done(client, &group).await;

@@ -47,7 +47,7 @@ pub struct Taken {
     /// The attempt, as the process named it.
     pub held: HeldAttempt,
     /// Its new token, or the reason why it was not moved.
-    pub token: Result<i32, Refusal>,
+    pub fencing_token: Result<i32, Refusal>,
 }
 
 /// The slots that are left.
@@ -82,7 +82,7 @@ impl Capacity {
 /// The connection was lost: some attempts may have been moved.
 pub async fn take_over(zk: &dyn Requests, wanted: &Takeover, to: WorkerId) -> ReadResult<Vec<Taken>> {
     let mut taken = Vec::new();
-    let refused = |held: &HeldAttempt, refusal| Taken { held: held.clone(), token: Err(refusal) };
+    let refused = |held: &HeldAttempt, refusal| Taken { held: held.clone(), fencing_token: Err(refusal) };
     let former = match zk.get(path::worker(wanted.from)).await {
         Ok(former) => former,
         Err(ReadError::Disconnected) => return Err(ReadError::Disconnected),
@@ -123,23 +123,25 @@ async fn pass(
     let mut commits = Vec::new();
     for (read, held) in reads.collect::<Vec<_>>() {
         match decided(read.await, &held, from, to, capacity) {
-            Ok(Decided::Over(token)) => taken.push(Taken { held, token }),
-            Ok(Decided::Commit(token, kind, ops)) => commits.push((held, token, kind, ops)),
+            Ok(Decided::Over(fencing_token)) => taken.push(Taken { held, fencing_token }),
+            Ok(Decided::Commit(fencing_token, kind, ops)) => commits.push((held, fencing_token, kind, ops)),
             Err(error) => return Err(error),
         }
     }
-    let commits = commits.into_iter().map(|(held, token, kind, ops)| (zk.commit(ops), held, token, kind));
+    let commits = commits
+        .into_iter()
+        .map(|(held, fencing_token, kind, ops)| (zk.commit(ops), held, fencing_token, kind));
     let mut again = Vec::new();
     // All replies are awaited, so that no move is under way when the takeover is repeated or ends.
     let mut interrupted = false;
-    for (reply, held, token, kind) in commits.collect::<Vec<(Reply<Outcome<()>>, _, _, _)>>() {
+    for (reply, held, fencing_token, kind) in commits.collect::<Vec<(Reply<Outcome<()>>, _, _, _)>>() {
         match reply.await {
             Outcome::Applied(()) => {
-                taken.push(Taken { held, token: Ok(token) });
+                taken.push(Taken { held, fencing_token: Ok(fencing_token) });
             }
             Outcome::Rejected(Rejection { reason: Reason::OverBudget(_) | Reason::NoAuth, .. }) => {
                 tracing::warn!(job = %held.job, "the attempt cannot be moved: ZooKeeper refuses the write");
-                taken.push(Taken { held, token: Err(Refusal::Failed) });
+                taken.push(Taken { held, fencing_token: Err(Refusal::Failed) });
             }
             Outcome::Rejected(Rejection { reason: Reason::NotSent, .. }) | Outcome::Unknown => {
                 interrupted = true;
@@ -184,14 +186,14 @@ fn decided(
         Lookup::Absent | Lookup::Unreadable { .. } => return Ok(Decided::Over(Err(Refusal::NotHeld))),
     };
     Ok(match takeover::decide(held, from, to, &seen) {
-        Decision::Moved(token) => {
+        Decision::Moved(fencing_token) => {
             capacity.take(&kind);
-            Decided::Over(Ok(token))
+            Decided::Over(Ok(fencing_token))
         }
         Decision::Commit(..) if !capacity.has(&kind) => Decided::Over(Err(Refusal::NotServed)),
-        Decision::Commit(token, ops) => {
+        Decision::Commit(fencing_token, ops) => {
             capacity.take(&kind);
-            Decided::Commit(token, kind, ops)
+            Decided::Commit(fencing_token, kind, ops)
         }
         Decision::Refuse(refusal) => Decided::Over(Err(refusal)),
     })

@@ -370,7 +370,7 @@ impl WorkerWing {
     fn took_over(&mut self, cx: &mut Context<'_, Self>, taken: ReadResult<Vec<Taken>>) -> Event {
         match taken {
             Ok(taken) => {
-                let moved = taken.iter().filter(|taken| taken.token.is_ok()).count();
+                let moved = taken.iter().filter(|taken| taken.fencing_token.is_ok()).count();
                 tracing::info!(worker = %self.id, moved, refused = taken.len() - moved, "the worker took over attempts of its former worker");
                 cx.tell(Tell::TookOver(self.id, taken));
                 self.info.slots = self.offer();

@@ -55,7 +55,7 @@ pub struct WorkerSettings {
     /// The tags instead of the configured ones; sorted, without repeats.
     pub tags: Option<Vec<Tag>>,
     /// The kinds of which the worker starts no jobs; sorted, without repeats.
-    pub paused: Vec<Kind>,
+    pub paused_kinds: Vec<Kind>,
 }
 
 /// Settings of a worker are out of bounds.
@@ -85,14 +85,14 @@ impl WorkerSettings {
     }
 
     /// Sets the kinds of which the worker starts no jobs. It must have a handler for each of them.
-    pub fn paused(self, kinds: Vec<Kind>) -> Self {
-        Self { paused: kinds, ..self }
+    pub fn paused_kinds(self, kinds: Vec<Kind>) -> Self {
+        Self { paused_kinds: kinds, ..self }
     }
 
     /// Whether the worker starts jobs of this kind.
     #[must_use]
     pub fn starts(&self, kind: &Kind) -> bool {
-        self.slots != Some(0) && self.paused.binary_search(kind).is_err()
+        self.slots != Some(0) && self.paused_kinds.binary_search(kind).is_err()
     }
 
     /// Sorts the lists, and checks the bounds for a worker with these kinds.
@@ -110,9 +110,9 @@ impl WorkerSettings {
                 return Err(WorkerSettingsError::Tags(tags.len()));
             }
         }
-        self.paused.sort();
-        self.paused.dedup();
-        match self.paused.iter().find(|kind| kinds.binary_search(kind).is_err()) {
+        self.paused_kinds.sort();
+        self.paused_kinds.dedup();
+        match self.paused_kinds.iter().find(|kind| kinds.binary_search(kind).is_err()) {
             Some(kind) => Err(WorkerSettingsError::Kind(kind.clone())),
             None => Ok(self),
         }
@@ -142,7 +142,7 @@ impl WorkerInfo {
     /// Whether it has a handler for the kind and an operator has not paused the kind on it.
     #[must_use]
     pub fn serves(&self, kind: &Kind) -> bool {
-        self.has_handler(kind) && self.settings.value.paused.binary_search(kind).is_err()
+        self.has_handler(kind) && self.settings.value.paused_kinds.binary_search(kind).is_err()
     }
 
     /// Whether it offers all of these tags.
@@ -216,8 +216,11 @@ mod tests {
         let usual = info(WorkerSettings::default());
         assert_eq!((usual.open_slots(), usual.offered_tags()), (4, &[tag("eu")][..]));
         assert!(usual.serves(&kind("sum")));
-        let changed =
-            info(WorkerSettings { slots: Some(2), tags: Some(vec![tag("gpu")]), paused: vec![kind("sum")] });
+        let changed = info(WorkerSettings {
+            slots: Some(2),
+            tags: Some(vec![tag("gpu")]),
+            paused_kinds: vec![kind("sum")],
+        });
         assert_eq!((changed.open_slots(), changed.offered_tags()), (2, &[tag("gpu")][..]));
         assert!(changed.has_handler(&kind("sum")) && !changed.serves(&kind("sum")));
         assert!(changed.serves(&kind("mail")));
@@ -232,24 +235,27 @@ mod tests {
         let sorted = check(WorkerSettings {
             slots: Some(0),
             tags: Some(vec![tag("b"), tag("a"), tag("b")]),
-            paused: vec![kind("sum"), kind("mail"), kind("sum")],
+            paused_kinds: vec![kind("sum"), kind("mail"), kind("sum")],
         });
-        let expected =
-            WorkerSettings { slots: Some(0), tags: Some(vec![tag("a"), tag("b")]), paused: kinds.to_vec() };
+        let expected = WorkerSettings {
+            slots: Some(0),
+            tags: Some(vec![tag("a"), tag("b")]),
+            paused_kinds: kinds.to_vec(),
+        };
         assert_eq!(sorted, Ok(expected));
         let slots = WorkerSettings { slots: Some(MAX_SLOTS + 1), ..WorkerSettings::default() };
         assert_eq!(check(slots), Err("slots must be 0 to 4096, not 4097".to_owned()));
         let tags = (0..=MAX_TAGS).map(|n| tag(&n.to_string())).collect();
         let tags = WorkerSettings { tags: Some(tags), ..WorkerSettings::default() };
         assert_eq!(check(tags), Err("a worker has at most 32 tags, not 33".to_owned()));
-        let unknown = WorkerSettings { paused: vec![kind("smu")], ..WorkerSettings::default() };
+        let unknown = WorkerSettings { paused_kinds: vec![kind("smu")], ..WorkerSettings::default() };
         assert_eq!(check(unknown), Err("the worker has no handler for kind smu".to_owned()));
     }
 
     #[test]
     fn settings_at_their_bounds_are_accepted() {
         let tags = (0..MAX_TAGS).map(|n| tag(&n.to_string())).collect();
-        let most = WorkerSettings { slots: Some(MAX_SLOTS), tags: Some(tags), paused: vec![] };
+        let most = WorkerSettings { slots: Some(MAX_SLOTS), tags: Some(tags), paused_kinds: vec![] };
         assert!(most.check(&[]).is_ok());
     }
 }

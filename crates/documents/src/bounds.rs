@@ -64,9 +64,9 @@ fn the_durations_of_a_schedule() {
 #[test]
 fn the_number_of_missed_ticks() {
     type Request = NewSchedule<ScheduledJob<Value>>;
-    let accepted = |n: u32| schedule(&json!({ "every": "1h", "misfire": "catch_up", "catch_up": n }));
-    assert!(text::<Request>("catch_up").contains("1 to 100"));
-    assert_eq!(field::<Request>("catch_up")["maximum"], 100);
+    let accepted = |n: u32| schedule(&json!({ "every": "1h", "misfire": "catch_up", "catch_up_limit": n }));
+    assert!(text::<Request>("catch_up_limit").contains("1 to 100"));
+    assert_eq!(field::<Request>("catch_up_limit")["maximum"], 100);
     assert!(accepted(1) && accepted(100) && !accepted(0) && !accepted(101));
 }
 
@@ -77,9 +77,9 @@ fn the_defaults_of_a_schedule() {
         json!({ "id": "a", "every": "1h", "misfire": "catch_up", "job": { "kind": "sum" } }),
     );
     let change = made.unwrap().change().unwrap();
-    let catch_up = Misfire::CatchUp { at_most: 10, within: 86_400 * SECOND };
+    let catch_up = Misfire::CatchUp { limit: 10, within: 86_400 * SECOND };
     assert_eq!(change, client::ScheduleChange::default().when(change.when.clone()).misfire(catch_up));
-    assert!(text::<Request>("catch_up").contains("misfire is given: 10."));
+    assert!(text::<Request>("catch_up_limit").contains("misfire is given: 10."));
     assert!(text::<Request>("catch_up_within").contains("misfire is given: 1d."));
     assert_eq!(DEFAULT_GRACE, 60 * SECOND);
     assert!(text::<Request>("grace").ends_with("Default for a new schedule: 1m."));

@@ -48,7 +48,7 @@ impl<J: Args> NewSchedule<J> {
     ) -> Result<Schedule, E> {
         let ScheduleChange { when, grace, overlap, .. } = self.change()?;
         let policy = self.misfire.map_or_else(Misfire::default, |Word(policy)| policy);
-        let misfire = with_limits(policy, self.catch_up, self.catch_up_within)?;
+        let misfire = with_limits(policy, self.catch_up_limit, self.catch_up_within)?;
         let mut schedule = Schedule::new(self.id, when.ok_or_else(no_rule)?, job(self.job)?)
             .misfire(misfire)
             .grace(grace.unwrap_or(DEFAULT_GRACE))
@@ -103,9 +103,9 @@ mod tests {
             with(json!({ "cron": "* * * * *", "anchor": "2026-11-21T11:33:00Z" })),
             Err("anchor needs every".to_owned())
         );
-        assert_eq!(with(json!({ "every": "1h", "misfire": "catch_up", "catch_up": 3 })), Ok(()));
+        assert_eq!(with(json!({ "every": "1h", "misfire": "catch_up", "catch_up_limit": 3 })), Ok(()));
         for misfire in [json!(null), json!("skip"), json!("once")] {
-            for (limit, value) in [("catch_up", json!(3)), ("catch_up_within", json!("1h"))] {
+            for (limit, value) in [("catch_up_limit", json!(3)), ("catch_up_within", json!("1h"))] {
                 let refused = with(json!({ "every": "1h", "misfire": misfire, limit: value }));
                 assert_eq!(refused, Err(format!("{limit} needs misfire catch_up")));
             }
@@ -114,10 +114,11 @@ mod tests {
 
     #[test]
     fn a_change_may_have_a_limit_alone() {
-        let change = serde_json::from_value::<ChangedSchedule>(json!({ "catch_up": 3 })).unwrap().change();
-        assert_eq!(change, Ok(ScheduleChange::default().catch_up(3)));
-        let change = json!({ "misfire": "skip", "catch_up": 3 });
+        let change =
+            serde_json::from_value::<ChangedSchedule>(json!({ "catch_up_limit": 3 })).unwrap().change();
+        assert_eq!(change, Ok(ScheduleChange::default().catch_up_limit(3)));
+        let change = json!({ "misfire": "skip", "catch_up_limit": 3 });
         let change = serde_json::from_value::<ChangedSchedule>(change).unwrap().change();
-        assert_eq!(change, Err(Invalid("catch_up needs misfire catch_up".to_owned())));
+        assert_eq!(change, Err(Invalid("catch_up_limit needs misfire catch_up".to_owned())));
     }
 }

@@ -123,7 +123,7 @@ pub struct MemberQuery {
     /// Number of the first member. Default: 0.
     #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "N")]
     #[serde(default)]
-    pub from: u32,
+    pub first: u32,
     /// Maximum number of members.
     #[arg(long, value_name = "N", default_value_t)]
     #[serde(default)]

@@ -53,7 +53,7 @@ macro_rules! with_ticks {
                 /// misfire is given: 10.
                 #[arg(long, value_name = "N")]
                 #[schema(minimum = 1, maximum = 100)]
-                catch_up: Option<u32>,
+                catch_up_limit: Option<u32>,
                 /// With misfire catch_up: maximum age of missed ticks that get a job, 1s to 366d. Default if
                 /// misfire is given: 1d.
                 #[arg(long, value_name = "DURATION")]
@@ -71,13 +71,13 @@ macro_rules! with_ticks {
         impl $(<$job: $bound>)? $name $(<$job>)? {
             /// Returns the given values. The schedule that they result in is not checked yet.
             pub fn change(&self) -> Result<bellwether::client::ScheduleChange, $crate::invalid::Invalid> {
-                let (most, oldest) = (self.catch_up, self.catch_up_within);
+                let (most, oldest) = (self.catch_up_limit, self.catch_up_within);
                 let change = bellwether::client::ScheduleChange::default().when(self.when()?);
                 let change = match self.misfire {
                     Some($crate::word::Word(policy)) => {
                         change.misfire($crate::rule::with_limits(policy, most, oldest)?)
                     }
-                    None => change.catch_up(most).catch_up_within(oldest.map(|$crate::text::Text(age)| age)),
+                    None => change.catch_up_limit(most).catch_up_within(oldest.map(|$crate::text::Text(age)| age)),
                 };
                 let change = change.grace(self.grace.map(|$crate::text::Text(grace)| grace));
                 Ok(change.overlap(self.overlap.map(|$crate::word::Word(overlap)| overlap)))
@@ -114,7 +114,7 @@ pub(crate) fn when(
             }
             Ok(Some(when))
         }
-        (None, None, Some(Text(at))) => Ok(Some(When::Once(at))),
+        (None, None, Some(Text(at))) => Ok(Some(When::At(at))),
         (_, _, _) => Err(no_rule()),
     }
 }
@@ -131,12 +131,12 @@ pub(crate) fn with_limits(
     oldest: Option<DurationText>,
 ) -> Result<Misfire, Invalid> {
     match policy {
-        Misfire::CatchUp { at_most, within } => Ok(Misfire::CatchUp {
-            at_most: most.unwrap_or(at_most),
+        Misfire::CatchUp { limit, within } => Ok(Misfire::CatchUp {
+            limit: most.unwrap_or(limit),
             within: oldest.map_or(within, |Text(oldest)| oldest),
         }),
         Misfire::Skip | Misfire::Once if most.is_some() => {
-            Err(Invalid("catch_up needs misfire catch_up".to_owned()))
+            Err(Invalid("catch_up_limit needs misfire catch_up".to_owned()))
         }
         Misfire::Skip | Misfire::Once if oldest.is_some() => {
             Err(Invalid("catch_up_within needs misfire catch_up".to_owned()))

@@ -43,7 +43,7 @@ pub struct ScheduleDocument {
     misfire: Option<MisfireWord>,
     /// With misfire `catch_up`: maximum number of missed ticks that get a job.
     #[schema(required)]
-    catch_up: Option<u32>,
+    catch_up_limit: Option<u32>,
     /// With misfire `catch_up`: maximum age of missed ticks that get a job.
     #[schema(required)]
     catch_up_within: Option<DurationText>,
@@ -113,8 +113,8 @@ impl From<&ScheduleView> for ScheduleDocument {
             Ok(record) => record,
             Err(error) => return Self { id, error: Some(error.to_string()), ..Self::default() },
         };
-        let (catch_up, catch_up_within) = match record.misfire {
-            Misfire::CatchUp { at_most, within } => (Some(at_most), Some(Text(within))),
+        let (catch_up_limit, catch_up_within) = match record.misfire {
+            Misfire::CatchUp { limit, within } => (Some(limit), Some(Text(within))),
             Misfire::Skip | Misfire::Once => (None, None),
         };
         let rule = match &record.when {
@@ -126,13 +126,13 @@ impl From<&ScheduleView> for ScheduleDocument {
             When::Every { interval, anchor } => {
                 Self { every: Some(Text(*interval)), anchor: Some(Text(*anchor)), ..Self::default() }
             }
-            When::Once(at) => Self { at: Some(Text(*at)), ..Self::default() },
+            When::At(at) => Self { at: Some(Text(*at)), ..Self::default() },
         };
         Self {
             id,
             state: view.state().map(Word),
             misfire: Some(Word(record.misfire)),
-            catch_up,
+            catch_up_limit,
             catch_up_within,
             grace: Some(Text(record.grace)),
             overlap: Some(Word(record.overlap)),

@@ -84,11 +84,11 @@ pub struct WorkerSettingsDocument {
 
 impl From<&Setting<WorkerSettings>> for WorkerSettingsDocument {
     fn from(settings: &Setting<WorkerSettings>) -> Self {
-        let WorkerSettings { slots, tags, paused, .. } = &settings.value;
+        let WorkerSettings { slots, tags, paused_kinds, .. } = &settings.value;
         Self {
             slots: *slots,
             tags: tags.as_ref().map(|tags| names(tags)),
-            paused_kinds: names(paused),
+            paused_kinds: names(paused_kinds),
             changed: settings.changed.as_ref().map(Into::into),
         }
     }

@@ -48,8 +48,8 @@ impl WorkerChange {
         settings.slots = self.slots.or(settings.slots);
         settings.tags =
             self.tags.clone().map(|tags| tags.into_iter().map(|Text(tag)| tag).collect()).or(settings.tags);
-        settings.paused.retain(|kind| !self.resume_kinds.iter().any(|Text(resumed)| resumed == kind));
-        settings.paused.extend(self.pause_kinds.iter().map(|Text(kind)| kind.clone()));
+        settings.paused_kinds.retain(|kind| !self.resume_kinds.iter().any(|Text(resumed)| resumed == kind));
+        settings.paused_kinds.extend(self.pause_kinds.iter().map(|Text(kind)| kind.clone()));
         settings
     }
 }

@@ -80,7 +80,7 @@ class JobFacts:
     kind: str
     generation: int
     attempt: int
-    token: int
+    fencing_token: int
     priority: int = 5
     group: str | None = None
     number: int | None = None
@@ -124,9 +124,9 @@ class Job:
         return self._facts.attempt
 
     @property
-    def token(self) -> int:
+    def fencing_token(self) -> int:
         """The fencing token: a later attempt has a higher one. Stores that reject lower tokens exclude late writes."""
-        return self._facts.token
+        return self._facts.fencing_token
 
     @property
     def facts(self) -> JobFacts:
@@ -198,4 +198,4 @@ class Job:
 
 def make_job(id: str = "test", **facts: Any) -> Job:  # noqa: A002
     """Returns a `Job` for a unit test of a handler; `sign` of it has what the handler reports."""
-    return Job(JobFacts(**{"kind": "test", "generation": 1, "attempt": 1, "token": 1, **facts, "id": id}))
+    return Job(JobFacts(**{"kind": "test", "generation": 1, "attempt": 1, "fencing_token": 1, **facts, "id": id}))

@@ -24,7 +24,7 @@ class Ticks:
     at: datetime | str | None = None
     misfire: Literal["skip", "once", "catch_up"] | None = None
     """What happens to ticks that were missed because there was no leader."""
-    catch_up: int | None = None
+    catch_up_limit: int | None = None
     """With `misfire="catch_up"`: how many missed ticks get a job, 1 to 100. Default if `misfire` is given: 10."""
     catch_up_within: Duration | None = None
     """With `misfire="catch_up"`: maximum age of missed ticks that get a job. Default if `misfire` is given: a day."""
@@ -41,7 +41,7 @@ class Ticks:
             "anchor": None if self.anchor is None else instant_text(self.anchor),
             "at": None if self.at is None else instant_text(self.at),
             "misfire": self.misfire,
-            "catch_up": self.catch_up,
+            "catch_up_limit": self.catch_up_limit,
             "catch_up_within": None if self.catch_up_within is None else duration_text(self.catch_up_within),
             "overlap": self.overlap,
             "grace": None if self.grace is None else duration_text(self.grace),

@@ -42,7 +42,7 @@ fn one(tags: &[&str]) -> Registration {
 }
 
 fn paused() -> Registration {
-    let settings = WorkerSettings::default().paused(vec![kind("sum")]);
+    let settings = WorkerSettings::default().paused_kinds(vec![kind("sum")]);
     Registration { settings: Noted::unchanged(settings), ..one(&[]) }
 }
 
@@ -301,7 +301,7 @@ fn settings_of_a_worker_are_written_once_and_only_if_they_change() {
     assert_eq!(world.tree().get(&path::worker(worker)).unwrap().version, 1, "nothing has changed");
     assert_eq!(world.run(client.update_worker(worker_id(9), change)), Ok(None));
 
-    let invalid = |_| WorkerSettings::default().paused(vec![kind("other")]);
+    let invalid = |_| WorkerSettings::default().paused_kinds(vec![kind("other")]);
     let error = world.run(client.update_worker(worker, invalid)).unwrap_err();
     assert_eq!(error.class(), ErrorClass::Invalid);
     world.tree().put(&path::worker(worker), *b"?");

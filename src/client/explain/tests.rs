@@ -167,7 +167,7 @@ fn a_queued_job_is_explained_with_what_its_workers_lack() {
     let stage = Stage::new(sum());
     stage.world.worker(1, &registration());
     assert_eq!(stage.cause(), Cause::NoLeader);
-    let settings = WorkerSettings::default().paused(vec![kind("sum")]);
+    let settings = WorkerSettings::default().paused_kinds(vec![kind("sum")]);
     let stage = Stage::new(sum());
     stage.world.worker(1, &WorkerInfo { settings: Noted::unchanged(settings), ..registration() });
     assert_eq!(stage.cause(), Cause::PausedOnWorkers { kind: kind("sum"), workers: 1 });

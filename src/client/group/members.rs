@@ -201,7 +201,7 @@ impl<K: AnyKind> Members<K> {
 
     /// Begins at this number instead of the first member. Has no effect after the first [`Members::next`].
     #[must_use]
-    pub fn starting_at(mut self, number: u32) -> Self {
+    pub fn first(mut self, number: u32) -> Self {
         self.from = number;
         self
     }

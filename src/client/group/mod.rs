@@ -115,7 +115,7 @@ impl<K> Group<K> {
     /// Makes the group part of this trace. It applies to the join, and to members without a trace. Default: the span in
     /// which the group is created, in a process with OpenTelemetry; otherwise none. An existing group keeps its trace.
     #[must_use]
-    pub fn trace_context(self, context: impl Into<Option<TraceContext>>) -> Self {
+    pub fn traceparent(self, context: impl Into<Option<TraceContext>>) -> Self {
         self.set(|record| record.trace = context.into())
     }
 }

@@ -276,7 +276,7 @@ fn an_ended_job_is_opened_again_only_at_once() {
     let (_, record) = sum().delay(Duration::from_secs(1)).into_record(WallMillis(1), Uuid::now_v7).unwrap();
     assert_eq!(record.state, JobState::Open { not_before: Some(WallMillis(1_001)) });
     let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse::<TraceContext>().ok();
-    let (_, record) = sum().trace_context(trace).into_record(WallMillis(1), Uuid::now_v7).unwrap();
+    let (_, record) = sum().traceparent(trace).into_record(WallMillis(1), Uuid::now_v7).unwrap();
     assert_eq!(record.trace, trace);
 }
 

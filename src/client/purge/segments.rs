@@ -50,7 +50,7 @@ impl Client {
         done: &mut Purged,
     ) -> Result<(), Error> {
         // Only members that have succeeded are in a segment.
-        if purge.ended != Ended::Succeeded {
+        if purge.state != Ended::Succeeded {
             return Ok(());
         }
         let mut left = page.to_vec();

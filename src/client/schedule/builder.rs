@@ -76,8 +76,8 @@ impl Schedule {
 
     /// Creates a schedule that ticks once, at this instant.
     #[must_use]
-    pub fn once<K>(id: impl Into<String>, at: SystemTime, job: Job<K>) -> Self {
-        Self::ticking(id.into(), Ok(When::Once(stored(at))), job)
+    pub fn at<K>(id: impl Into<String>, at: SystemTime, job: Job<K>) -> Self {
+        Self::ticking(id.into(), Ok(When::At(stored(at))), job)
     }
 
     fn ticking<K>(id: String, when: Result<When, SpecError>, job: Job<K>) -> Self {
@@ -176,9 +176,9 @@ impl Schedule {
         Ok(calendar.ticks_after(stored(after)).take(count).map(SystemTime::from).collect())
     }
 
-    /// Returns its name.
+    /// Returns its id.
     #[must_use]
-    pub fn name(&self) -> &str {
+    pub fn id(&self) -> &str {
         &self.id
     }
 
@@ -186,7 +186,7 @@ impl Schedule {
         self.replaces
     }
 
-    /// Checks the schedule and returns its name and spec.
+    /// Checks the schedule and returns its id and spec.
     pub(super) fn spec(&self) -> Result<(ScheduleId, ScheduleSpec), ScheduleError> {
         let id = ScheduleId::new(&self.id)?;
         let mut when = self.when.clone()?;
@@ -194,7 +194,7 @@ impl Schedule {
             let given = given.clone()?;
             match &mut when {
                 When::Cron { zone, .. } => *zone = given,
-                When::Every { .. } | When::Once(_) => {
+                When::Every { .. } | When::At(_) => {
                     let allowed = "left out of a schedule without a cron expression".to_owned();
                     return Err(SpecError::Bound { field: "zone", allowed, given: given.to_string() }.into());
                 }
@@ -203,7 +203,7 @@ impl Schedule {
         if let Some(given) = self.anchor {
             match &mut when {
                 When::Every { anchor, .. } => *anchor = given,
-                When::Cron { .. } | When::Once(_) => {
+                When::Cron { .. } | When::At(_) => {
                     let allowed = "left out of a schedule without an interval".to_owned();
                     return Err(
                         SpecError::Bound { field: "anchor", allowed, given: given.to_string() }.into()

@@ -15,7 +15,7 @@ pub struct ScheduleChange {
     /// How missed ticks are handled.
     pub misfire: Option<Misfire>,
     /// How many missed ticks get a job, if the policy is [`Misfire::CatchUp`].
-    pub catch_up: Option<u32>,
+    pub catch_up_limit: Option<u32>,
     /// How old these may be.
     pub catch_up_within: Option<Duration>,
     /// How late a tick may be and still count as on time.
@@ -49,8 +49,8 @@ impl ScheduleChange {
 
     /// Changes the rule to one tick, at this instant.
     #[must_use]
-    pub fn once(self, at: SystemTime) -> Self {
-        self.rule(Ok(When::Once(at)))
+    pub fn at(self, at: SystemTime) -> Self {
+        self.rule(Ok(When::At(at)))
     }
 
     fn rule(mut self, when: Result<When, SpecError>) -> Self {
@@ -72,8 +72,8 @@ impl ScheduleChange {
 
     /// Changes how many missed ticks get a job: 1 to 100. An error for another policy than [`Misfire::CatchUp`].
     #[must_use]
-    pub fn catch_up(mut self, at_most: impl Into<Option<u32>>) -> Self {
-        self.catch_up = at_most.into();
+    pub fn catch_up_limit(mut self, limit: impl Into<Option<u32>>) -> Self {
+        self.catch_up_limit = limit.into();
         self
     }
 
@@ -116,14 +116,14 @@ impl ScheduleChange {
     /// Returns the policy with the changed limits.
     fn policy(&self, policy: Misfire) -> Result<Misfire, SpecError> {
         let given = match policy {
-            Misfire::CatchUp { at_most, within } => {
-                let at_most = self.catch_up.unwrap_or(at_most);
-                return Ok(Misfire::CatchUp { at_most, within: self.catch_up_within.unwrap_or(within) });
+            Misfire::CatchUp { limit, within } => {
+                let limit = self.catch_up_limit.unwrap_or(limit);
+                return Ok(Misfire::CatchUp { limit, within: self.catch_up_within.unwrap_or(within) });
             }
             Misfire::Skip => "skip",
             Misfire::Once => "once",
         };
-        if self.catch_up.is_none() && self.catch_up_within.is_none() {
+        if self.catch_up_limit.is_none() && self.catch_up_within.is_none() {
             return Ok(policy);
         }
         let allowed = "catch_up if its limits are changed".to_owned();

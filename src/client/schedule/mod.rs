@@ -121,7 +121,7 @@ impl Schedules {
                 }
                 let (ops, done) = match found {
                     None => {
-                        if let When::Once(at) = spec.when
+                        if let When::At(at) = spec.when
                             && at <= now
                         {
                             return Err(ScheduleError::Past { id, at: at.into() });

@@ -129,7 +129,7 @@ fn a_view_has_the_stored_payload_of_the_jobs() {
 #[test]
 fn a_single_tick_must_be_in_the_future() {
     let stage = Stage::empty();
-    let once = |at: SystemTime| stage.add(&Schedule::once("a", at, job()));
+    let once = |at: SystemTime| stage.add(&Schedule::at("a", at, job()));
     for past in [BEGINNING.into(), SystemTime::from(BEGINNING) - HOUR] {
         assert!(matches!(once(past), Err(ScheduleError::Past { .. })));
     }
@@ -312,7 +312,7 @@ fn a_page_has_at_least_one_schedule_and_leaves_out_removed_ones() {
 fn a_schedule_after_its_only_tick_is_over_and_names_its_last_job() {
     let stage = Stage::empty();
     let at = SystemTime::from(BEGINNING) + HOUR;
-    stage.add(&Schedule::once("a", at, job())).unwrap();
+    stage.add(&Schedule::at("a", at, job())).unwrap();
     let view = || stage.world.run(stage.schedules.get(&named("a"))).unwrap();
     assert_eq!((view().state(), view().next(), view().last_job()), (TICKING, Some(at), None));
     stage.world.tree().update("/schedules/a", |record: ScheduleRecord| ScheduleRecord {
@@ -376,11 +376,11 @@ fn an_error_of_the_client_without_a_write_is_its_own() {
 #[test]
 fn a_change_has_each_value_that_was_set_and_keeps_the_others() {
     let spec = Stage::new().record().spec;
-    let once = crate::schedule::When::Once(SystemTime::UNIX_EPOCH + HOUR);
+    let once = crate::schedule::When::At(SystemTime::UNIX_EPOCH + HOUR);
     let change = ScheduleChange::default();
     let at_once = ScheduleChange { when: Some(once.clone()), ..change.clone() };
     assert_eq!(change.clone().when(once), at_once);
-    assert_eq!(change.clone().once(SystemTime::UNIX_EPOCH + HOUR), at_once);
+    assert_eq!(change.clone().at(SystemTime::UNIX_EPOCH + HOUR), at_once);
     let misfire = Some(Misfire::Skip);
     assert_eq!(change.clone().misfire(misfire), ScheduleChange { misfire, ..change.clone() });
     let overlap = Some(Overlap::Queue);
@@ -399,14 +399,17 @@ fn a_change_of_a_limit_keeps_the_other_limit_and_needs_the_policy() {
         let spec = ScheduleSpec { misfire, ..Stage::new().record().spec };
         change.of(&spec).map(|spec| spec.misfire).map_err(|error| error.to_string())
     };
-    let catch_up = |at_most, within| Misfire::CatchUp { at_most, within };
+    let catch_up = |limit, within| Misfire::CatchUp { limit, within };
     let change = ScheduleChange::default;
-    assert_eq!(policy(change().catch_up(5), catch_up(3, HOUR)), Ok(catch_up(5, HOUR)));
+    assert_eq!(policy(change().catch_up_limit(5), catch_up(3, HOUR)), Ok(catch_up(5, HOUR)));
     assert_eq!(policy(change().catch_up_within(2 * HOUR), catch_up(3, HOUR)), Ok(catch_up(3, 2 * HOUR)));
-    assert_eq!(policy(change().misfire(catch_up(1, HOUR)).catch_up(5), Misfire::Skip), Ok(catch_up(5, HOUR)));
+    assert_eq!(
+        policy(change().misfire(catch_up(1, HOUR)).catch_up_limit(5), Misfire::Skip),
+        Ok(catch_up(5, HOUR))
+    );
     assert_eq!(policy(change().misfire(Misfire::Once), catch_up(3, HOUR)), Ok(Misfire::Once));
     let refused = "misfire must be catch_up if its limits are changed, not once";
-    assert_eq!(policy(change().catch_up(5), Misfire::Once), Err(refused.to_owned()));
+    assert_eq!(policy(change().catch_up_limit(5), Misfire::Once), Err(refused.to_owned()));
 }
 
 #[test]

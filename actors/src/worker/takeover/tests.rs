@@ -168,7 +168,7 @@ fn kind() -> Kind {
 }
 
 fn held(n: usize) -> HeldAttempt {
-    HeldAttempt { job: job(n), submission: Uuid::nil(), generation: 1, attempt: 1, token: 0 }
+    HeldAttempt { job: job(n), submission: Uuid::nil(), generation: 1, attempt: 1, fencing_token: 0 }
 }
 
 /// Two workers of one owner, of which the first one runs this number of jobs.
@@ -204,7 +204,7 @@ fn stage(jobs: usize) -> (Server, Takeover) {
 fn run(server: &Server, wanted: &Takeover) -> ReadResult<Vec<Result<i32, Refusal>>> {
     let work = std::pin::pin!(take_over(server, wanted, TO));
     match work.poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(taken) => taken.map(|taken| taken.into_iter().map(|taken| taken.token).collect()),
+        Poll::Ready(taken) => taken.map(|taken| taken.into_iter().map(|taken| taken.fencing_token).collect()),
         Poll::Pending => panic!("the server answers at once"),
     }
 }
@@ -251,10 +251,16 @@ fn nothing_is_taken_from_a_worker_of_another_owner_or_from_an_ordinary_one() {
 fn no_more_attempts_are_moved_than_there_are_slots() {
     let (server, wanted) = stage(3);
     let wanted = Takeover { slots: 2, ..wanted };
-    assert_eq!(run(&server, &wanted).unwrap().iter().filter(|token| token.is_ok()).count(), 2);
+    assert_eq!(
+        run(&server, &wanted).unwrap().iter().filter(|fencing_token| fencing_token.is_ok()).count(),
+        2
+    );
     let (server, wanted) = stage(3);
     let wanted = Takeover { limits: BTreeMap::from([(kind(), 1)]), ..wanted };
-    assert_eq!(run(&server, &wanted).unwrap().iter().filter(|token| token.is_ok()).count(), 1);
+    assert_eq!(
+        run(&server, &wanted).unwrap().iter().filter(|fencing_token| fencing_token.is_ok()).count(),
+        1
+    );
     assert_eq!((server.jobs(FROM), server.jobs(TO)), (2, 1), "the others are handed back");
 }
 

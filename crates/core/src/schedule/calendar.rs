@@ -15,7 +15,7 @@ pub struct Calendar(Rule);
 enum Rule {
     Cron { pattern: Box<Cron>, zone: TimeZone },
     Every { interval: u64, anchor: u64 },
-    Once(WallMillis),
+    At(WallMillis),
 }
 
 impl Calendar {
@@ -27,7 +27,7 @@ impl Calendar {
             When::Every { interval, anchor } => {
                 Rule::Every { interval: as_millis(*interval).max(1), anchor: anchor.0 }
             }
-            When::Once(at) => Rule::Once(*at),
+            When::At(at) => Rule::At(*at),
         }))
     }
 
@@ -46,7 +46,7 @@ impl Calendar {
                 None => *anchor,
                 Some(since) => anchor.saturating_add((since / interval + 1).saturating_mul(*interval)),
             }),
-            Rule::Once(at) => Some(*at).filter(|at| *at > after)?,
+            Rule::At(at) => Some(*at).filter(|at| *at > after)?,
         };
         debug_assert!(next > after, "{next:?} after {after:?}");
         Some(next).filter(|next| *next < instant::END)
@@ -64,7 +64,7 @@ impl Calendar {
                 let since = through.0.min(instant::END.0 - 1).checked_sub(*anchor)?;
                 Some(WallMillis(anchor + since / interval * interval))
             }
-            Rule::Once(at) => Some(*at).filter(|at| *at <= through),
+            Rule::At(at) => Some(*at).filter(|at| *at <= through),
         }
     }
 
@@ -72,7 +72,7 @@ impl Calendar {
     pub(super) fn interval(&self) -> Option<u64> {
         match &self.0 {
             Rule::Every { interval, .. } => Some(*interval),
-            Rule::Cron { .. } | Rule::Once(_) => None,
+            Rule::Cron { .. } | Rule::At(_) => None,
         }
     }
 

@@ -28,7 +28,7 @@ pub enum Misfire {
     /// The last missed ticks are made up, in order.
     CatchUp {
         /// How many, 1 to [`MAX_CATCH_UP`].
-        at_most: u32,
+        limit: u32,
         /// How old they may be.
         within: Duration,
     },
@@ -83,9 +83,9 @@ pub fn due(
     let made_up = match misfire {
         Misfire::Skip => None,
         Misfire::Once => Some(last),
-        Misfire::CatchUp { at_most, within } => {
+        Misfire::CatchUp { limit, within } => {
             let oldest = first.max(WallMillis(now.0.saturating_sub(as_millis(within))));
-            oldest_of(calendar, last, at_most, oldest)
+            oldest_of(calendar, last, limit, oldest)
         }
     };
     match made_up {
@@ -112,12 +112,12 @@ pub fn missed(calendar: &Calendar, first: WallMillis, through: WallMillis) -> Mi
     Missed { from: first, through, count: u32::try_from(count).unwrap_or(u32::MAX) }
 }
 
-/// The first of the last `at_most` ticks up to `last` that is at or after `oldest`.
-fn oldest_of(calendar: &Calendar, last: WallMillis, at_most: u32, oldest: WallMillis) -> Option<WallMillis> {
+/// The first of the last `limit` ticks up to `last` that is at or after `oldest`.
+fn oldest_of(calendar: &Calendar, last: WallMillis, limit: u32, oldest: WallMillis) -> Option<WallMillis> {
     let before = |at: &WallMillis| calendar.last_through(WallMillis(at.0.checked_sub(1)?));
     std::iter::successors(Some(last), before)
         .take_while(|at| *at >= oldest)
-        .take(at_most.min(MAX_CATCH_UP) as usize)
+        .take(limit.min(MAX_CATCH_UP) as usize)
         .last()
 }
 

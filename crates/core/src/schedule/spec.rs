@@ -71,12 +71,12 @@ impl ScheduleSpec {
         self.when.check()?;
         let second = Duration::from_secs(1);
         wait("grace", self.grace, second, MAX_WAIT)?;
-        if let Misfire::CatchUp { at_most, within } = self.misfire {
-            if !(1..=MAX_CATCH_UP).contains(&at_most) {
+        if let Misfire::CatchUp { limit, within } = self.misfire {
+            if !(1..=MAX_CATCH_UP).contains(&limit) {
                 return Err(SpecError::Bound {
-                    field: "catch_up",
+                    field: "catch_up_limit",
                     allowed: format!("1 to {MAX_CATCH_UP}"),
-                    given: at_most.to_string(),
+                    given: limit.to_string(),
                 });
             }
             wait("catch_up_within", within, second, MAX_AFTER)?;
@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(over(spec(1, MAX_TAGS + 1)), "tags");
         let with = |time| {
             let mut spec = spec(1, 0);
-            spec.misfire = Misfire::CatchUp { at_most: 1, within: time };
+            spec.misfire = Misfire::CatchUp { limit: 1, within: time };
             spec.template.expires_after = Some(time);
             spec
         };

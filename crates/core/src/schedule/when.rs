@@ -35,7 +35,7 @@ pub enum When {
         anchor: WallMillis,
     },
     /// At one instant.
-    Once(WallMillis),
+    At(WallMillis),
 }
 
 impl When {
@@ -82,7 +82,7 @@ impl When {
                 }
                 within_calendar("anchor", *anchor)?;
             }
-            Self::Once(at) => within_calendar("at", *at)?,
+            Self::At(at) => within_calendar("at", *at)?,
         }
         Ok(())
     }
@@ -101,7 +101,7 @@ impl fmt::Display for When {
         match self {
             Self::Cron { expression, zone } => write!(f, "{expression} ({zone})"),
             Self::Every { interval, .. } => write!(f, "every {}", DurationText(*interval)),
-            Self::Once(at) => write!(f, "once at {}", instant::text(*at)),
+            Self::At(at) => write!(f, "once at {}", instant::text(*at)),
         }
     }
 }
@@ -220,7 +220,7 @@ mod tests {
             assert_eq!(error, format!("every must be 1s to 366d in whole milliseconds, not {interval:?}"));
         }
         assert!(When::every(MIN_INTERVAL).is_ok() && When::every(YEAR).is_ok());
-        let late = When::Once(instant::END).check().unwrap_err().to_string();
+        let late = When::At(instant::END).check().unwrap_err().to_string();
         assert_eq!(late, "at must be before 2500-01-01T00:00:00Z, not 2500-01-01T00:00:00.000Z");
     }
 
@@ -228,7 +228,7 @@ mod tests {
     fn each_kind_of_schedule_is_printed() {
         let every = When::every(Duration::from_secs(90)).unwrap();
         let cron = When::cron("0 2 * * *", "europe/berlin").unwrap();
-        let printed = [cron, every, When::Once(WallMillis(0))].map(|when| when.to_string());
+        let printed = [cron, every, When::At(WallMillis(0))].map(|when| when.to_string());
         assert_eq!(printed, ["0 2 * * * (Europe/Berlin)", "every 90s", "once at 1970-01-01T00:00:00Z"]);
         assert_eq!(format!("{:?}", Zone::utc()), "UTC");
     }

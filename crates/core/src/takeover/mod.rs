@@ -48,7 +48,7 @@ pub struct HeldAttempt {
     /// The number of the attempt.
     pub attempt: u32,
     /// The fencing token that the process has.
-    pub token: i32,
+    pub fencing_token: i32,
 }
 
 /// The state in ZooKeeper.
@@ -126,7 +126,8 @@ pub fn decide(held: &HeldAttempt, from: WorkerId, to: WorkerId, seen: &Seen) -> 
 fn owns(held: &HeldAttempt, assignment: &Assignment, record: &JobRecord, version: i32) -> bool {
     let named = (held.generation, held.attempt) == (assignment.generation, assignment.attempt)
         && held.submission == record.token;
-    let token = held.token == assignment.fencing_token || Some(held.token) == assignment.moved_from;
+    let token =
+        held.fencing_token == assignment.fencing_token || Some(held.fencing_token) == assignment.moved_from;
     let open = !record.is_terminal()
         && assignment.agrees(record)
         && (record.generation, version) == (assignment.generation, assignment.fencing_token);

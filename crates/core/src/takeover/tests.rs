@@ -64,7 +64,7 @@ fn commit(zk: &mut ZooKeeper, ops: &[Op]) -> Outcome<()> {
 }
 
 fn held(token: i32) -> HeldAttempt {
-    HeldAttempt { job: job(), submission: Uuid::nil(), generation: 1, attempt: 1, token }
+    HeldAttempt { job: job(), submission: Uuid::nil(), generation: 1, attempt: 1, fencing_token: token }
 }
 
 fn look<T: crate::wire::Stored>(zk: &ZooKeeper, path: &str) -> Lookup<T> {

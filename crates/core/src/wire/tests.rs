@@ -141,7 +141,7 @@ fn worker() -> WorkerInfo {
             value: WorkerSettings {
                 slots: Some(3),
                 tags: Some(vec![Tag::new("gpu").unwrap()]),
-                paused: vec![Kind::new("sum").unwrap()],
+                paused_kinds: vec![Kind::new("sum").unwrap()],
             },
             changed: Some(change(ChangeKind::Set)),
         },
@@ -270,7 +270,7 @@ fn schedule() -> ScheduleRecord {
     };
     let spec = ScheduleSpec {
         when: When::cron("30 2 * * MON-FRI", "Europe/Berlin").unwrap(),
-        misfire: Misfire::CatchUp { at_most: 3, within: Duration::from_secs(86_400) },
+        misfire: Misfire::CatchUp { limit: 3, within: Duration::from_secs(86_400) },
         grace: Duration::from_secs(60),
         overlap: Overlap::Forbid,
         template,
@@ -296,7 +296,7 @@ fn schedules() -> [(ScheduleRecord, &'static str); 4] {
         ScheduleRecord { spec, last_skipped: skipped, ..schedule() }
     };
     let every = When::Every { interval: Duration::from_secs(90), anchor: WallMillis(30_000) };
-    let once = When::Once(WallMillis(1_795_226_400_000));
+    let once = When::At(WallMillis(1_795_226_400_000));
     [
         (
             with(every.clone(), Misfire::Skip, Overlap::Allow, SkipReason::Overlap),

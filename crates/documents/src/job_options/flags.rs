@@ -117,6 +117,7 @@ mod tests {
         let example = example();
         let mut flags = Vec::new();
         for option in &JOB_OPTIONS {
+            assert_eq!(option.flag, option.name.replace('_', "-"), "one name for an option");
             let values = match &example[option.name] {
                 Value::Array(tags) => tags.clone(),
                 other => vec![other.clone()],

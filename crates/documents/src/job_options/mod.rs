@@ -78,8 +78,7 @@ const JOB_OPTIONS: [JobOption; 11] = [
     },
     JobOption {
         name: "timeout",
-        // --timeout is the time limit of the command.
-        flag: "job-timeout",
+        flag: "timeout",
         form: Form::Duration,
         text: "Time limit of each attempt, 1ms to 7d. Default: none.",
     },

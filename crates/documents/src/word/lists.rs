@@ -177,7 +177,7 @@ impl Words for Misfire {
 }
 
 /// The policy `catch_up` with its default limits.
-const CATCH_UP: Misfire = Misfire::CatchUp { at_most: 10, within: Duration::from_secs(24 * 3600) };
+const CATCH_UP: Misfire = Misfire::CatchUp { limit: 10, within: Duration::from_secs(24 * 3600) };
 
 impl Described for Overlap {
     const NAME: &'static str = "Overlap";

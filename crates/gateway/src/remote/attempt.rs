@@ -107,7 +107,8 @@ impl Drop for Ends<'_> {
 
 /// Runs an attempt: offers it to the remote worker, or attaches to it if the worker has it already, and waits for its finish.
 pub(super) async fn run(worker: Arc<RemoteWorker>, context: JobContext) -> HandlerResult {
-    let id = Id { job: context.job().clone(), attempt: context.attempt(), token: context.fencing_token() };
+    let id =
+        Id { job: context.job().clone(), attempt: context.attempt(), fencing_token: context.fencing_token() };
     let (finish, mut finished) = oneshot::channel();
     let attempt = Arc::new(Attempt::new(context.clone(), finish));
     if !worker.begin(&id, &attempt) {

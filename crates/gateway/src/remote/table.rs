@@ -32,7 +32,7 @@ const MAX_STOPPED: usize = 8_192;
 pub(crate) struct Id {
     pub(crate) job: JobId,
     pub(crate) attempt: u32,
-    pub(crate) token: i32,
+    pub(crate) fencing_token: i32,
 }
 
 /// Why a remote worker must stop an attempt.
@@ -155,9 +155,9 @@ impl<A: Clone> Table<A> {
     }
 
     /// The current token of an attempt that the worker has, if it is here.
-    pub(super) fn token(&self, id: &Id) -> Option<i32> {
+    pub(super) fn fencing_token(&self, id: &Id) -> Option<i32> {
         let id = self.known(id);
-        self.entries.contains_key(id).then_some(id.token)
+        self.entries.contains_key(id).then_some(id.fencing_token)
     }
 
     fn is_known(&self, id: &Id) -> bool {

@@ -1,7 +1,7 @@
 use super::*;
 
-fn id(job: &str, token: i32) -> Id {
-    Id { job: JobId::new(job).unwrap(), attempt: 1, token }
+fn id(job: &str, fencing_token: i32) -> Id {
+    Id { job: JobId::new(job).unwrap(), attempt: 1, fencing_token }
 }
 
 fn ids(ids: &[&Id]) -> BTreeSet<Id> {
@@ -171,7 +171,7 @@ fn an_attempt_that_was_taken_over_is_known_by_both_tokens_and_not_delivered() {
     assert!(table.attach(is.clone(), 1));
     assert!(!table.awaits());
     for id in [&was, &is] {
-        assert_eq!(table.token(id), Some(2));
+        assert_eq!(table.fencing_token(id), Some(2));
         assert_eq!(poll(&mut table, &[id]), None, "the worker has it");
         assert_eq!(table.heartbeat(&ids(&[id])), (vec![(id.clone(), 1)], nothing()));
     }
@@ -189,7 +189,7 @@ fn an_attempt_that_was_taken_over_and_is_not_awaited_is_not_offered() {
     assert_eq!(poll(&mut table, &[&was]), Some((vec![], stops(&[(&was, Reason::Closed)]))));
     assert!(!table.attach(is.clone(), 1));
     assert_eq!(poll(&mut table, &[]), None);
-    assert_eq!(table.token(&was), None);
+    assert_eq!(table.fencing_token(&was), None);
     let (mut other, ..) = taking_over();
     assert!(!other.attach(id("b", 2), 1), "another attempt");
 }

@@ -210,7 +210,7 @@ impl RemoteWorker {
     /// Returns the tokens of those of these attempts that were taken over.
     pub(crate) fn tokens(&self, held: &[Id]) -> Vec<(Id, i32)> {
         let state = self.state();
-        held.iter().filter_map(|id| Some((id.clone(), state.table.token(id)?))).collect()
+        held.iter().filter_map(|id| Some((id.clone(), state.table.fencing_token(id)?))).collect()
     }
 
     /// Whether the process has registered elsewhere since it got this worker: its former worker is another one.
@@ -223,11 +223,15 @@ impl RemoteWorker {
     fn taken(&self, worker: WorkerId, taken: Vec<TakenAttempt>) {
         {
             let mut state = self.state();
-            for TakenAttempt { held: HeldAttempt { job, attempt, token, .. }, token: moved } in taken {
+            for TakenAttempt {
+                held: HeldAttempt { job, attempt, fencing_token, .. },
+                fencing_token: moved,
+            } in taken
+            {
                 match moved {
                     Ok(new) => {
-                        let was = Id { job, attempt, token };
-                        let is = Id { token: new, ..was.clone() };
+                        let was = Id { job, attempt, fencing_token };
+                        let is = Id { fencing_token: new, ..was.clone() };
                         state.table.take_over(was, is);
                     }
                     Err(refusal) => {

@@ -113,7 +113,7 @@ pub(super) async fn submit_batch(
     let jobs = batch.jobs.into_iter().enumerate();
     let jobs =
         jobs.map(|(at, new)| job(new, &caller).map_err(|problem| problem.within(&format!("jobs[{at}]"))));
-    let jobs = jobs.collect::<Result<Vec<_>, _>>()?.into_iter().map(|job| job.trace_context(trace));
+    let jobs = jobs.collect::<Result<Vec<_>, _>>()?.into_iter().map(|job| job.traceparent(trace));
     let reserved = app.open_jobs.reserve(&app.client, &caller, jobs.len()).await?;
     let answers = app.client.on_behalf_of(&caller.author()).submit_many(jobs, |_| {}).await;
     reserved.submitted(answers.iter().flatten().map(JobHandle::id));

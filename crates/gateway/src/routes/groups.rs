@@ -60,7 +60,7 @@ pub(super) async fn make_group(
     Traced(trace): Traced,
     Json(new): Json<NewGroup>,
 ) -> Result<Response, Problem> {
-    let group = new.into_group().trace_context(trace);
+    let group = new.into_group().traceparent(trace);
     let group = app.client.group(group).await?;
     let view = group.view().await?;
     let location = [(LOCATION, format!("/v1/groups/{}", view.id))];
@@ -213,7 +213,7 @@ pub(super) async fn submit_members(
     let jobs = new.jobs.into_iter().enumerate();
     let jobs =
         jobs.map(|(at, new)| job(new, &caller).map_err(|problem| problem.within(&format!("jobs[{at}]"))));
-    let jobs = jobs.collect::<Result<Vec<_>, _>>()?.into_iter().map(|job| job.trace_context(trace));
+    let jobs = jobs.collect::<Result<Vec<_>, _>>()?.into_iter().map(|job| job.traceparent(trace));
     let group = app.client.existing_group(&id).await?;
     let reserved = app.open_jobs.reserve(&app.client, &caller, given).await?;
     let answers = group.submit_stream((new.first..).zip(jobs)).collect::<Vec<_>>().await;

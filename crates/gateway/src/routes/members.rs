@@ -22,7 +22,7 @@ const READ_AT_ONCE: usize = 25;
 pub(super) struct MembersPage {
     /// The members, in the order of their numbers. Members that were never submitted are left out.
     members: Vec<MemberDocument>,
-    /// Value of `from` for the next page; null after the last page.
+    /// Value of `first` for the next page; null after the last page.
     #[schema(required)]
     next: Option<u32>,
 }
@@ -44,7 +44,7 @@ pub(super) async fn list_members(
     QueryParameters(which): QueryParameters<MemberQuery>,
 ) -> Result<Response, Problem> {
     let limit = which.limit.checked()?;
-    let mut reader = app.client.group_members::<Untyped>(&id).starting_at(which.from);
+    let mut reader = app.client.group_members::<Untyped>(&id).first(which.first);
     let (mut numbers, mut ids, mut next) = (Vec::new(), Vec::new(), None);
     while let Some(member) = reader.next().await? {
         if ids.len() == limit {

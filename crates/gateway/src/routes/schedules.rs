@@ -92,7 +92,7 @@ pub(super) async fn add_schedule(
     let job = |new| scheduled_job(new, &caller).map_err(|problem| problem.within("job"));
     let schedule = new.into_schedule(job)?;
     schedule.check()?;
-    let id = ScheduleId::new(schedule.name())?;
+    let id = ScheduleId::new(schedule.id())?;
     let schedules = app.client.on_behalf_of(&caller.author()).schedules();
     let added = schedules.add(&schedule).await?;
     let status = if added == Added::Created { StatusCode::CREATED } else { StatusCode::OK };

@@ -104,7 +104,7 @@ pub(super) async fn submit_job(
     Traced(trace): Traced,
     Json(new): Json<NewJob>,
 ) -> Result<Response, Problem> {
-    let job = job(new, &caller)?.trace_context(trace);
+    let job = job(new, &caller)?.traceparent(trace);
     let reserved = app.open_jobs.reserve(&app.client, &caller, 1).await?;
     let job = app.client.on_behalf_of(&caller.author()).submit(job).await?;
     reserved.submitted([job.id()]);

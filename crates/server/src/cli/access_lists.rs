@@ -37,7 +37,7 @@ pub(crate) async fn run(global: &Global, output: Output, command: AccessCommand)
         AccessCommand::Identity { role } => identity(global, output, role),
         AccessCommand::Check => {
             let (to, access) = (global.zookeeper()?, global.access.access()?);
-            let done = access_lists::inspect(to, &access, global.timeout).await?;
+            let done = access_lists::inspect(to, &access, global.deadline).await?;
             print(output, "differ", &done)?;
             let whose = if access.role().is_some() { "its roles" } else { "this user" };
             match done.differed {
@@ -47,7 +47,7 @@ pub(crate) async fn run(global: &Global, output: Output, command: AccessCommand)
         }
         AccessCommand::Repair => {
             let (to, access) = (global.zookeeper()?, global.access.access()?);
-            let done = access_lists::repair(to, &access, global.timeout).await?;
+            let done = access_lists::repair(to, &access, global.deadline).await?;
             print(output, "were closed", &done)
         }
     }

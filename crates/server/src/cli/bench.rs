@@ -109,7 +109,7 @@ pub(crate) async fn run(global: &Global, output: Output, bench: Bench) -> Result
     let zookeeper = global.zookeeper()?;
     let zookeeper = zookeeper.parse::<ConnectString>().map_err(|error| Failure::usage(error.to_string()))?;
     // Reports a wrong address before the measurement starts.
-    reach(&zookeeper, global.timeout).await?;
+    reach(&zookeeper, global.deadline).await?;
     if let Some(scenario) = bench.scenario.scenario() {
         let size = bench.size.map_or(scenario.usual(), |size| size as usize);
         let (workers, slots) = (bench.workers as usize, bench.slots);

@@ -8,7 +8,7 @@ use super::exit::Failure;
 use super::{Global, process};
 
 /// Limits of a command's session timeout. A command is short, and a server that does not answer must be given up on
-/// within the command's own timeout.
+/// within the command's own deadline.
 const SESSION: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
 
 impl Global {
@@ -33,11 +33,11 @@ impl Global {
     }
 
     async fn connect(&self, create: bool) -> Result<Client, Failure> {
-        let session = (self.timeout / 2).clamp(SESSION.0, SESSION.1);
+        let session = (self.deadline / 2).clamp(SESSION.0, SESSION.1);
         let builder = Client::builder(self.zookeeper()?)
             .access(self.access.access()?)
             .session_timeout(session)
-            .deadline(self.timeout)
+            .deadline(self.deadline)
             .author(&process::user_and_host())
             .create_namespace(create);
         Ok(builder.connect().await?)

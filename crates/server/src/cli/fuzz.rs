@@ -45,7 +45,7 @@ mod tests {
             b"\n",
             b"-",
             b"--",
-            b"--timeout",
+            b"--deadline",
             b"\n--count\n",
             b"=",
             b"10s",

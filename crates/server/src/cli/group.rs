@@ -39,7 +39,7 @@ pub(crate) enum GroupCommand {
     /// removed.
     #[command(after_long_help = json_fields::<MemberDocument>())]
     Members(members::Members),
-    /// Wait until groups are done, up to --timeout: their members, joins and finished handlers have ended.
+    /// Wait until groups are done, up to --deadline: their members, joins and finished handlers have ended.
     ///
     /// Exit code 5 if a group is not done in time. The outcome of the members does not matter. JSON as for `group
     /// show`.
@@ -80,7 +80,7 @@ pub(crate) async fn run(global: &Global, output: Output, command: GroupCommand) 
     };
     let client = global.reader().await?;
     let (mut views, mut wrong) = (Vec::new(), Vec::new());
-    let until = std::time::Instant::now() + global.timeout;
+    let until = std::time::Instant::now() + global.deadline;
     for id in &ids {
         let absent = || GroupError::NotFound { group: id.clone() }.report();
         let seen = match act {
@@ -109,7 +109,7 @@ pub(crate) async fn run(global: &Global, output: Output, command: GroupCommand) 
 }
 
 async fn create(global: &Global, output: Output, new: NewGroup) -> Result<(), Failure> {
-    let group = new.into_group().trace_context(input::traceparent());
+    let group = new.into_group().traceparent(input::traceparent());
     group.check().map_err(|error| Failure::usage(error.to_string()))?;
     global.zookeeper()?;
     let client = global.writer().await?;

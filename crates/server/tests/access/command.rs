@@ -184,7 +184,7 @@ fn access_lists_are_checked_only_for_the_user_of_a_login_and_at_a_reachable_serv
     let dir = tempfile::tempdir().unwrap();
     let login = ["--zookeeper-user", USER, "--zookeeper-password-file", &password_file(dir.path())];
     for command_word in ["check", "repair"] {
-        let words = ["access", command_word, "--zookeeper", "127.0.0.1:1/nowhere", "--timeout", "1s"];
+        let words = ["access", command_word, "--zookeeper", "127.0.0.1:1/nowhere", "--deadline", "1s"];
         let (code, _, said) = ran(&mut command(&words));
         assert!(code == 2 && said.contains("give a user and its password"), "{code}: {said}");
         let (code, _, said) = ran(command(&words).args(login));

@@ -257,11 +257,11 @@ async fn remote_worker(to: &str, file: &str, app: &Client) {
     let (status, answer) = ask(at, &format!("PUT {base}"), &settings).await;
     assert_eq!(status, 200, "{answer}");
     let job = app.submit(Job::new("remote", &1)).await.unwrap();
-    let poll = json!({ "running": [], "max": 1, "wait": "20s" }).to_string();
+    let poll = json!({ "running": [], "limit": 1, "timeout": "20s" }).to_string();
     let (status, answer) = ask(at, &format!("POST {base}/poll"), &poll).await;
     let attempt = &answer["attempts"][0];
     assert_eq!((status, attempt["kind"].as_str()), (200, Some("remote")), "{answer}");
-    let ended = json!({ "job": attempt["job"], "attempt": attempt["attempt"], "token": attempt["token"],
+    let ended = json!({ "job": attempt["job"], "attempt": attempt["attempt"], "fencing_token": attempt["fencing_token"],
         "outcome": { "succeeded": { "json": 1 } } });
     let (status, answer) =
         ask(at, &format!("POST {base}/finish"), &json!({ "attempts": [ended] }).to_string()).await;

@@ -20,7 +20,7 @@ fn members_are_submitted_by_number_and_the_group_shows_why_it_waits() {
     assert_eq!(group["status"], json!("open: 1 of 3 members were not submitted, 2 are open"));
     let table = run_in(&to, &["group", "show", "batch"]).exits(0).stdout;
     assert!(table.contains("1 of 3 members were not submitted"), "{table}");
-    run_in(&to, &["group", "wait", "batch", "--timeout", "3s"])
+    run_in(&to, &["group", "wait", "batch", "--deadline", "3s"])
         .exits(5)
         .says("group batch is not done after");
     run_in(&to, &["group", "show", "none"]).exits(4).says("there is no group none");
@@ -90,9 +90,9 @@ fn members_are_listed_by_number_from_any_number_on() {
         seen.collect::<Vec<_>>(),
         [json!([0, "queued"]), json!([1, "cancelled"]), json!([3, "queued"])]
     );
-    let page = run_in(&to, &["group", "members", "batch", "--from", "1", "--limit", "1"]).exits(0);
+    let page = run_in(&to, &["group", "members", "batch", "--first", "1", "--limit", "1"]).exits(0);
     assert!(page.stdout.contains("sum:batch:1") && !page.stdout.contains("sum:batch:0"), "{}", page.stdout);
-    page.says("there are further members: --from 3 shows them");
+    page.says("there are further members: --first 3 shows them");
     run_in(&to, &["group", "members", "none"]).exits(4).says("there is no group none");
 }
 

@@ -45,7 +45,7 @@ async fn a_job_is_submitted_shown_waited_for_and_listed() {
     assert_eq!(run_in(&to, &submit).exits(0).json()["duplicate"], json!(true));
     run_in(&to, &["job", "submit", "sum", "3", "--id", "a"]).exits(1).says("job id a belongs to another job");
 
-    let timed_out = run_in(&to, &["job", "wait", "a", "--timeout", "3s", "--output", "json"]).exits(5);
+    let timed_out = run_in(&to, &["job", "wait", "a", "--deadline", "3s", "--output", "json"]).exits(5);
     assert_eq!(timed_out.json()["state"], json!("queued"));
     timed_out.says("job a has not ended after 3s: queued: no live worker has a handler for its kind");
 
@@ -100,7 +100,7 @@ async fn a_job_that_ends_badly_fails_its_wait_and_may_be_retried() {
         .says("job a has already ended (dead): it cannot be cancelled");
     let retried = run_in(&to, &["job", "retry", "a", "--output", "json"]).exits(0).json();
     assert_eq!(retried, json!({ "id": "a", "outcome": "reopened", "worker": null, "generation": 2 }));
-    run_in(&to, &["job", "wait", "a", "--generation", "2", "--timeout", "3s"]).exits(5);
+    run_in(&to, &["job", "wait", "a", "--generation", "2", "--deadline", "3s"]).exits(5);
     run_in(&to, &["job", "wait", "a", "b", "--generation", "2"]).exits(2).says("exactly one id");
     let cancelled = run_in(&to, &["job", "cancel", "a", "--output", "json"]).exits(0).json();
     assert_eq!(cancelled, json!({ "id": "a", "outcome": "cancelled", "worker": null, "generation": null }));
@@ -113,7 +113,7 @@ async fn a_job_that_ends_badly_fails_its_wait_and_may_be_retried() {
     run_in(&to, &["job", "wait", "a"]).exits(1).says("job a is cancelled");
     run_in(&to, &["job", "wait", "a", "--generation", "2"]).exits(1).says("job a is cancelled");
     // S23: the end of an earlier generation is no answer.
-    run_in(&to, &["job", "wait", "a", "--generation", "3", "--timeout", "3s"]).exits(5);
+    run_in(&to, &["job", "wait", "a", "--generation", "3", "--deadline", "3s"]).exits(5);
 }
 
 #[test]

@@ -107,7 +107,7 @@ fn a_keeper_without_protection_is_not_reachable_from_other_machines() {
     let keeper = Service::start(&[&open[..], &tls, &["--tls-client-ca", &ca]].concat());
     let port = keeper.zookeeper().rsplit_once(':').unwrap().1;
     let to = format!("127.0.0.1:{port}/bellwether");
-    let submit = ["--timeout", "3s", "job", "submit", "sum", "[1]"];
+    let submit = ["--deadline", "3s", "job", "submit", "sum", "[1]"];
     let trusting = ["--zookeeper-tls-ca", &ca];
     let (client, client_key) = (file("client.pem"), file("client.key"));
     let known = ["--zookeeper-tls-cert", &client, "--zookeeper-tls-key", &client_key];

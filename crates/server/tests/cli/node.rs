@@ -106,7 +106,7 @@ async fn a_drained_worker_finishes_its_running_jobs_and_leaves() {
     let waits = client.submit(sleep("b")).await.unwrap();
     run_in(&to, &["worker", "drain", "nobody"]).exits(4).says("there is no worker nobody");
     let drained =
-        run_in(&to, &["worker", "drain", "tired", "--wait", "--timeout", "20s", "--output", "json"]);
+        run_in(&to, &["worker", "drain", "tired", "--wait", "--deadline", "20s", "--output", "json"]);
     let told = drained.exits(0).json();
     assert_eq!((told[0]["node"].as_str(), told[0]["outcome"].as_str()), (Some("tired"), Some("left")));
     assert!(client.workers().await.unwrap().is_empty());

@@ -47,14 +47,14 @@ fn invalid_input_is_rejected_with_its_field_and_bound() {
         (vec!["job", "submit", "sum", "--lane", &long], "lane is 129 bytes long: at most 128 are allowed"),
         (vec!["job", "submit", "sum", "--lane", "a/b"], "lane has '/' at byte 1"),
         (vec!["job", "submit", "sum", "--max-attempts", "0"], "max_attempts must be 1 to 1000, not 0"),
-        (vec!["job", "submit", "sum", "--job-timeout", "8d"], "timeout must be 1ms to 7d, not 8d"),
+        (vec!["job", "submit", "sum", "--timeout", "8d"], "timeout must be 1ms to 7d, not 8d"),
         (vec!["job", "submit", "sum", "--count", "0"], "0 is not in 1..=1000000"),
         (vec!["job", "show", "a b"], "job id has ' ' at byte 1"),
         (vec!["job", "list", "--state", "lost"], "possible values: queued"),
         (vec!["node", "--session-timeout", "0s"], "session timeout must be 100ms to 2147483647 ms, not 0ns"),
         (vec!["node", "--session-timeout", "99ms"], "not 99ms"),
         (vec!["node", "--session-timeout", "25d"], "not 2160000s"),
-        (vec!["job", "list", "--timeout", "10"], "such as 500ms, 10s, 2m, 1h or 1d"),
+        (vec!["job", "list", "--deadline", "10"], "such as 500ms, 10s, 2m, 1h or 1d"),
     ] {
         let refused = run_in(nowhere, &arguments).exits(2).says(said);
         assert_eq!(refused.stdout, "");
@@ -72,10 +72,10 @@ fn every_unreachable_server_is_named_with_its_reason_within_the_timeout() {
     let silent = silent.local_addr().unwrap();
     let began = Instant::now();
     let refused =
-        run(&["job", "list", "--timeout", "2s", "--zookeeper", "127.0.0.1:1,127.0.0.2:1/x"]).exits(3);
+        run(&["job", "list", "--deadline", "2s", "--zookeeper", "127.0.0.1:1,127.0.0.2:1/x"]).exits(3);
     let refused = refused.says("ZooKeeper did not serve within 2s").says("127.0.0.1:1: Connection refused");
     assert_eq!(refused.says("127.0.0.2:1: Connection refused").stdout, "");
-    run(&["job", "list", "--timeout", "1s", "--zookeeper", &format!("{silent}/x")])
+    run(&["job", "list", "--deadline", "1s", "--zookeeper", &format!("{silent}/x")])
         .exits(3)
         .says(&silent.to_string());
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());

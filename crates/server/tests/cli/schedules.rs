@@ -54,8 +54,18 @@ fn invalid_schedules_are_rejected_before_anything_is_sent() {
         (vec!["add", "nightly", "sum", "--every", "5s", "--grace", "0s"], "grace must be 1s to 7d, not 0s"),
         (vec!["add", "nightly", "sum", "--every", "5s", "--priority", "10"], "priority must be 0 to 9"),
         (
-            vec!["add", "nightly", "sum", "--every", "5s", "--misfire", "catch_up", "--catch-up", "101"],
-            "catch_up must be 1 to 100, not 101",
+            vec![
+                "add",
+                "nightly",
+                "sum",
+                "--every",
+                "5s",
+                "--misfire",
+                "catch_up",
+                "--catch-up-limit",
+                "101",
+            ],
+            "catch_up_limit must be 1 to 100, not 101",
         ),
         (
             vec!["add", "nightly", "sum", "--every", "5s", "--overlap", "queue", "--lane", "x"],
@@ -155,15 +165,23 @@ fn a_change_of_a_schedule_keeps_the_options_that_are_not_given() {
     ];
     in_json(&add).exits(0);
     in_json(&["pause", "nightly"]).exits(0);
-    let changed =
-        in_json(&["change", "nightly", "--overlap", "forbid", "--misfire", "catch_up", "--catch-up", "3"]);
+    let changed = in_json(&[
+        "change",
+        "nightly",
+        "--overlap",
+        "forbid",
+        "--misfire",
+        "catch_up",
+        "--catch-up-limit",
+        "3",
+    ]);
     let changed = changed.exits(0).json();
     let fields = ["overlap", "state", "grace", "kind", "spec_version"].map(|field| changed[field].clone());
     assert_eq!(json!(fields), json!(["forbid", "paused", "5m", "sum", 2]), "{changed}");
-    let misfire = ["misfire", "catch_up", "catch_up_within"].map(|field| changed[field].clone());
+    let misfire = ["misfire", "catch_up_limit", "catch_up_within"].map(|field| changed[field].clone());
     assert_eq!(json!(misfire), json!(["catch_up", 3, "1d"]), "{changed}");
     let changed = in_json(&["change", "nightly", "--catch-up-within", "2h"]).exits(0).json();
-    let limits = [&changed["catch_up"], &changed["catch_up_within"]];
+    let limits = [&changed["catch_up_limit"], &changed["catch_up_within"]];
     assert_eq!(json!(limits), json!([3, "2h"]), "the other limit is kept: {changed}");
     assert_eq!(changed["zone"], "Europe/Berlin");
     let hourly = in_json(&["change", "nightly", "--every", "1h"]).exits(0).json();
@@ -174,7 +192,7 @@ fn a_change_of_a_schedule_keeps_the_options_that_are_not_given() {
         (&["nightly", "--zone", "UTC"], "--cron <EXPRESSION>"),
         (&["nightly", "--every", "1h", "--at", "2030-01-01T00:00:00Z"], "cannot be used with"),
         (&["nightly", "--grace", "8d"], "grace must be 1s to 7d"),
-        (&["nightly", "--misfire", "once", "--catch-up", "3"], "catch_up needs misfire catch_up"),
+        (&["nightly", "--misfire", "once", "--catch-up-limit", "3"], "catch_up_limit needs misfire catch_up"),
     ] {
         in_json(&[&["change"], arguments].concat()).exits(2).says(said);
     }

@@ -45,7 +45,7 @@ async fn each_log_line_of_a_node_is_json_and_handler_lines_include_run_and_trace
 #[test]
 fn the_final_error_of_a_command_is_json_if_its_log_is() {
     // Nothing listens on this port.
-    let words = ["--zookeeper", "127.0.0.1:1/x", "--timeout", "200ms", "job", "list"];
+    let words = ["--zookeeper", "127.0.0.1:1/x", "--deadline", "200ms", "job", "list"];
     let text = run(&words).exits(3);
     assert!(text.stderr.starts_with("bellwether: "), "{text:?}");
     let json = ran(command(&words).env("BELLWETHER_LOG_FORMAT", "json")).exits(3);
@@ -90,7 +90,7 @@ async fn a_job_keeps_its_trace_and_passes_it_to_its_program() {
 fn only_an_explicit_collector_is_rejected_by_a_build_without_opentelemetry() {
     let version = run(&["--version"]).exits(0).stdout;
     let features = version.lines().find_map(|line| line.strip_prefix("features: ")).unwrap();
-    let words = ["--zookeeper", "127.0.0.1:1/x", "--timeout", "200ms", "job", "list"];
+    let words = ["--zookeeper", "127.0.0.1:1/x", "--deadline", "200ms", "job", "list"];
     let told = ran(command(&words).env("BELLWETHER_OTLP_ENDPOINT", "http://127.0.0.1:1"));
     if features.split(", ").any(|feature| feature == "otel") {
         told.exits(3);

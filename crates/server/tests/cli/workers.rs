@@ -53,7 +53,7 @@ async fn a_running_worker_is_changed_and_reset() {
         settings(&["--reset"]),
         json!({ "slots": null, "tags": null, "paused_kinds": [], "changed": nobody })
     );
-    run_in(&to, &["job", "wait", "a", "--timeout", "30s"]).exits(0);
+    run_in(&to, &["job", "wait", "a", "--deadline", "30s"]).exits(0);
     for (wrong, code, said) in [
         (&["--pause-kinds", "smu"][..], 2, "the worker has no handler for kind smu"),
         (&["--slots", "4097"], 2, "slots must be 0 to 4096, not 4097"),

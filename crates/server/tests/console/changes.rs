@@ -214,7 +214,7 @@ async fn a_schedule_is_edited_with_a_preview_of_its_ticks() {
         })
         .await;
         let limits = async |page: &Page| {
-            page.run("return document.querySelector('[name=catch_up]').checkVisibility()").await
+            page.run("return document.querySelector('[name=catch_up_limit]').checkVisibility()").await
         };
         assert_eq!(limits(&page).await, false, "the policy makes up no missed tick");
         page.run("const of = document.querySelector('[name=misfire]'); of.value = 'catch_up'; of.dispatchEvent(new Event('input', { bubbles: true }))").await;

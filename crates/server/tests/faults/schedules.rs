@@ -245,7 +245,7 @@ async fn ticks_missed_without_a_leader_follow_the_misfire_policy() {
     let stage = Stage::set("misfire").await;
     let schedules = stage.client.schedules();
     let late = |name, misfire| every_second(&stage, name).misfire(misfire).grace(SECOND);
-    let catch_up = Misfire::CatchUp { at_most: 3, within: Duration::from_secs(60) };
+    let catch_up = Misfire::CatchUp { limit: 3, within: Duration::from_secs(60) };
     schedules.add(&late("skip", Misfire::Skip)).await.unwrap();
     schedules.add(&late("once", Misfire::Once)).await.unwrap();
     schedules.add(&late("three", catch_up)).await.unwrap();

@@ -163,12 +163,12 @@ async fn a_paused_kind_is_the_explanation_of_its_waiting_jobs() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_schedule_is_added_shown_paused_triggered_and_removed() {
     let stage = Stage::new("http-schedules").await;
-    let nightly = r#"{"id": "nightly", "cron": "0 3 * * *", "zone": "Europe/Berlin", "misfire": "catch_up", "catch_up": 3, "catch_up_within": "1m",
+    let nightly = r#"{"id": "nightly", "cron": "0 3 * * *", "zone": "Europe/Berlin", "misfire": "catch_up", "catch_up_limit": 3, "catch_up_within": "1m",
         "overlap": "queue", "job": {"kind": "sum", "payload": [1, 2], "options": {"priority": 7, "tags": ["gpu"]}}}"#;
     let made = stage.post("/v1/schedules", nightly).await.is(201).json();
     let rule = ["cron", "zone", "every", "anchor", "at"].map(|field| made[field].clone());
     assert_eq!(json!(rule), json!(["0 3 * * *", "Europe/Berlin", null, null, null]));
-    let late = ["misfire", "catch_up", "catch_up_within", "grace"].map(|field| made[field].clone());
+    let late = ["misfire", "catch_up_limit", "catch_up_within", "grace"].map(|field| made[field].clone());
     assert_eq!(json!(late), json!(["catch_up", 3, "1m", "1m"]));
     assert_eq!((&made["state"], &made["overlap"]), (&json!("ticking"), &json!("queue")));
     let options = json!({
@@ -220,8 +220,8 @@ async fn a_schedule_is_added_shown_paused_triggered_and_removed() {
             "job.options.lease: invalid type: integer `1`",
         ),
         (
-            r#"{"id": "a", "every": "1m", "misfire": "catch_up", "catch_up": 101, "job": {"kind": "sum"}}"#,
-            "catch_up must be 1 to 100",
+            r#"{"id": "a", "every": "1m", "misfire": "catch_up", "catch_up_limit": 101, "job": {"kind": "sum"}}"#,
+            "catch_up_limit must be 1 to 100",
         ),
     ] {
         stage.post("/v1/schedules", body).await.problem(400, "invalid", said);
@@ -255,9 +255,9 @@ async fn a_group_is_created_filled_sealed_and_waited_for() {
     let queued = |number: u32| (json!(number), json!("queued"));
     assert_eq!(numbers("").await, (vec![queued(0), queued(1)], Value::Null));
     assert_eq!(numbers("?limit=1").await, (vec![queued(0)], json!(1)));
-    assert_eq!(numbers("?limit=1&from=1").await, (vec![queued(1)], Value::Null));
-    assert_eq!(numbers("?from=2").await, (vec![], Value::Null));
-    assert_eq!(numbers("?from=5000").await, (vec![], Value::Null));
+    assert_eq!(numbers("?limit=1&first=1").await, (vec![queued(1)], Value::Null));
+    assert_eq!(numbers("?first=2").await, (vec![], Value::Null));
+    assert_eq!(numbers("?first=5000").await, (vec![], Value::Null));
     stage.get(&format!("{at}/members?limit=1001")).await.problem(400, "invalid", "limit must be 1 to 1000");
     stage.get("/v1/groups/none/members").await.problem(404, "not-found", "there is no group none");
     assert_eq!(stage.post("/v1/groups", &new(r#", "total": 2"#)).await.is(200).json()["total"], 2);

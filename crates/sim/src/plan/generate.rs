@@ -292,7 +292,7 @@ fn schedule(rng: &mut Rng) -> ScheduleRecord {
     let seconds = *choose(rng, &["*/3", "*/7", "*/20", "5,6,7", "40"]);
     let expression = format!("{seconds} 13,14 22 14 11 *");
     let kind = *choose(rng, &["sum", "sum", "flaky", "slow"]);
-    let catch_up = Misfire::CatchUp { at_most: 3, within: Duration::from_secs(30) };
+    let catch_up = Misfire::CatchUp { limit: 3, within: Duration::from_secs(30) };
     let template = Template {
         kind: Kind::new(kind).expect("letters"),
         payload: Payload::json(*b"\"of a tick\"").expect("short"),

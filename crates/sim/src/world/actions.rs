@@ -67,7 +67,7 @@ fn workload(env: Env, plan: &Plan, call: &PlannedCall) -> Task {
         PlannedCall::SetStrategy(strategy) => Box::pin(env.set_strategy(strategy.clone())),
         PlannedCall::SetWorker { which, slots, tagged, paused, ms } => {
             let (tags, paused) = (tagged.map(plan::tags), paused.iter().cloned().collect());
-            let settings = WorkerSettings::default().slots(*slots).tags(tags).paused(paused);
+            let settings = WorkerSettings::default().slots(*slots).tags(tags).paused_kinds(paused);
             Box::pin(env.set_worker(*which, settings, Duration::from_millis(*ms)))
         }
         PlannedCall::ResetWorkers => Box::pin(env.reset_workers()),

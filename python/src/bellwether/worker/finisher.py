@@ -82,13 +82,13 @@ class Finisher:
         log.error("job %s, attempt %d: the gateway refuses its outcome: %s", facts.id, facts.attempt, error)
         if "succeeded" in finished.outcome:
             outcome = protocol.failed(f"the gateway refused the result: {error}")
-            self._table.replace_outcome((facts.id, facts.token), outcome)
+            self._table.replace_outcome((facts.id, facts.fencing_token), outcome)
         else:
-            self._table.ended((facts.id, facts.token))  # its lease ends the attempt
+            self._table.ended((facts.id, facts.fencing_token))  # its lease ends the attempt
 
     def _ended(self, finished: Finished, end: Ended) -> None:
         facts = finished.facts
         if end.status != "closed":
             reason = "" if end.problem is None else f": {end.problem.detail}"
             log.warning("job %s, attempt %d: %s%s", facts.id, facts.attempt, end.status, reason)
-        self._table.ended((facts.id, facts.token))
+        self._table.ended((facts.id, facts.fencing_token))

@@ -43,7 +43,7 @@ class Attempt:
 
     @property
     def key(self) -> Key:
-        return self.facts.id, self.facts.token
+        return self.facts.id, self.facts.fencing_token
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Attempt:
@@ -54,7 +54,7 @@ class Attempt:
             kind=document["kind"],
             generation=document["generation"],
             attempt=document["attempt"],
-            token=document["token"],
+            fencing_token=document["fencing_token"],
             priority=document.get("priority", 5),
             group=document.get("group"),
             number=document.get("number"),
@@ -86,7 +86,7 @@ class Stop:
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Stop:
-        return cls((document["job"], document["token"]), document["reason"])
+        return cls((document["job"], document["fencing_token"]), document["reason"])
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def _path(key: str, action: str = "") -> str:
 
 
 def _names(facts: JobFacts) -> dict[str, Any]:
-    return {"job": facts.id, "attempt": facts.attempt, "token": facts.token}
+    return {"job": facts.id, "attempt": facts.attempt, "fencing_token": facts.fencing_token}
 
 
 def register(key: str, settings: Settings, former: str | None, running: Sequence[JobFacts]) -> Call[Registered]:
@@ -130,14 +130,14 @@ def register(key: str, settings: Settings, former: str | None, running: Sequence
         "slots": settings.slots,
         "tags": list(settings.tags),
         "timeout": duration_text(settings.timeout),
-        "former": former,
+        "former_worker": former,
         "running": [
             {**_names(facts), "generation": facts.generation, "submission": facts.submission} for facts in running
         ],
     }
 
     def read(_status: int, found: Any) -> Registered:
-        taken = {(one["job"], one["token"]): one["new_token"] for one in found.get("taken_over", ())}
+        taken = {(one["job"], one["fencing_token"]): one["new_fencing_token"] for one in found.get("taken_over", ())}
         return Registered(found["worker"], seconds_of(found["timeout"]), taken)
 
     return Call("PUT", _path(key), read, body=encode(document))
@@ -146,8 +146,8 @@ def register(key: str, settings: Settings, former: str | None, running: Sequence
 def poll(key: str, running: Sequence[JobFacts], most: int, wait: int) -> Call[Polled]:
     document = {
         "running": [_names(facts) for facts in running],
-        "max": max(1, min(most, MAX_POLL)),
-        "wait": duration_text(wait),
+        "limit": max(1, min(most, MAX_POLL)),
+        "timeout": duration_text(wait),
     }
 
     def read(_status: int, found: Any) -> Polled:

@@ -34,7 +34,7 @@ class Entry:
         self.attempt = attempt
         self.job = Job(attempt.facts)
         self.renew = renew
-        self.token = attempt.facts.token
+        self.fencing_token = attempt.facts.fencing_token
         """The token by which the gateway knows the attempt."""
         self.outcome: Outcome | None = None
 
@@ -62,8 +62,8 @@ class Table:
 
     def named(self, facts: JobFacts) -> JobFacts:
         """Returns the facts of an attempt with the token by which the gateway knows it now."""
-        entry = self._entries.get((facts.id, facts.token))
-        return facts if entry is None or entry.token == facts.token else replace(facts, token=entry.token)
+        entry = self._entries.get((facts.id, facts.fencing_token))
+        return facts if entry is None else replace(facts, fencing_token=entry.fencing_token)
 
     def taken_over(self, tokens: Mapping[Key, int]) -> None:
         """Another gateway has taken over these attempts and has given them new tokens."""
@@ -71,7 +71,7 @@ class Table:
             key = self._renamed.pop((job, token), (job, token))
             entry = self._entries.get(key)
             if entry is not None:
-                entry.token = new
+                entry.fencing_token = new
                 if (job, new) != key:
                     self._renamed[job, new] = key
 
@@ -114,7 +114,7 @@ class Table:
         entry = self._entries.pop(key, None)
         if entry is None:
             return
-        present = key[0], entry.token
+        present = key[0], entry.fencing_token
         self._renamed.pop(present, None)
         for over in {key, present}:
             self._ended[over] = None

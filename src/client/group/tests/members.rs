@@ -118,7 +118,7 @@ fn members_are_listed_from_a_number_on() {
         world.run(handle.submit(number, job())).unwrap();
     }
     let list = |from| {
-        let mut members = client.group_members::<Untyped>(&g()).starting_at(from);
+        let mut members = client.group_members::<Untyped>(&g()).first(from);
         assert_eq!(members.group(), &g());
         let mut found = Vec::new();
         while let Some(member) = world.run(members.next()).unwrap() {
@@ -154,7 +154,7 @@ fn more_members_than_a_page_are_listed_in_order() {
     }
     assert_eq!(world.run(members.next()).unwrap(), None);
     world.tree().delete(&path::record(&JobId::member(&kind("sum"), &g(), 7).unwrap()));
-    let mut members = client.group_members::<Untyped>(&g()).starting_at(7);
+    let mut members = client.group_members::<Untyped>(&g()).first(7);
     let seventh = world.run(members.next()).unwrap().unwrap();
     assert_eq!(seventh.end, MemberEnd::Unreadable(None));
 }
@@ -206,13 +206,13 @@ fn a_member_of_a_group_whose_places_an_operator_has_deleted_is_refused() {
 #[test]
 fn a_member_without_a_trace_belongs_to_that_of_its_group() {
     let trace = |id: &str| format!("00-{id:0>32}-00000000000000ab-01").parse::<TraceContext>().unwrap();
-    let (world, _, handle) = stage(Group::new("sum", "g").trace_context(trace("1")));
+    let (world, _, handle) = stage(Group::new("sum", "g").traceparent(trace("1")));
     let submitted = |number, job: Job| {
         let submitted = world.run(handle.submit(number, job)).unwrap();
         world.record(submitted.id()).trace
     };
     assert_eq!(submitted(0, job()), Some(trace("1")));
-    assert_eq!(submitted(1, job().trace_context(trace("2"))), Some(trace("2")));
+    assert_eq!(submitted(1, job().traceparent(trace("2"))), Some(trace("2")));
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn a_schedule_owns_the_id_the_times_and_the_trace_of_its_jobs() {
     assert_eq!(owned(job().delay(HOUR)), "time to run at");
     assert_eq!(owned(job().if_exists(IfExists::Ignore)), "if_exists");
     let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".parse::<TraceContext>().unwrap();
-    assert_eq!(owned(job().trace_context(trace)), "trace context");
+    assert_eq!(owned(job().traceparent(trace)), "trace context");
     assert!(Schedule::every("a", HOUR, job()).check().is_ok());
     assert!(Schedule::every("a", HOUR, Job::new("a b", &1)).check().is_err());
     assert!(Schedule::every("a b", HOUR, job()).check().is_err());
@@ -37,7 +37,7 @@ fn each_part_of_a_schedule_is_in_its_spec() {
     let schedule = Schedule::cron("a", "30 2 * * *", job()).zone("Europe/Berlin");
     let schedule = schedule.misfire(Misfire::Skip).grace(2 * HOUR).overlap(Overlap::Forbid);
     let schedule = schedule.expires_after(3 * HOUR).job_id("own");
-    assert_eq!((schedule.name(), schedule.replaces()), ("a", false));
+    assert_eq!((schedule.id(), schedule.replaces()), ("a", false));
     assert!(schedule.clone().replace(true).replaces());
     let (id, spec) = schedule.spec().unwrap();
     assert_eq!((id.as_str(), spec.misfire, spec.grace), ("a", Misfire::Skip, 2 * HOUR));
@@ -46,7 +46,7 @@ fn each_part_of_a_schedule_is_in_its_spec() {
     assert!(matches!(spec.when, When::Cron { zone, .. } if zone.to_string() == "Europe/Berlin"));
     let zoned = Schedule::every("a", HOUR, job()).zone("Europe/Berlin").check().unwrap_err();
     assert!(matches!(zoned, ScheduleError::Invalid(SpecError::Bound { field: "zone", .. })));
-    for schedule in [Schedule::cron("a", "30 2 * * *", job()), Schedule::once("a", at(7_201_000), job())] {
+    for schedule in [Schedule::cron("a", "30 2 * * *", job()), Schedule::at("a", at(7_201_000), job())] {
         let anchored = schedule.anchor(at(1_000)).check().unwrap_err();
         assert!(matches!(anchored, ScheduleError::Invalid(SpecError::Bound { field: "anchor", .. })));
     }
@@ -58,6 +58,6 @@ fn a_preview_has_the_next_ticks() {
     let after = at(3_600_000);
     assert_eq!(every.preview(after, 2).unwrap(), [at(3_601_000), at(7_201_000)]);
     assert_eq!(every.preview(after, 0).unwrap(), []);
-    let once = Schedule::once("a", BEGINNING.into(), job());
+    let once = Schedule::at("a", BEGINNING.into(), job());
     assert_eq!(once.preview(at(0), 5).unwrap(), [BEGINNING.into()]);
 }

@@ -31,7 +31,7 @@ pub(super) struct RemoteWorker {
 struct Attempt {
     job: String,
     attempt: u32,
-    token: i32,
+    fencing_token: i32,
 }
 
 #[derive(Deserialize)]
@@ -44,7 +44,7 @@ struct Polled {
 struct Offered {
     job: String,
     attempt: u32,
-    token: i32,
+    fencing_token: i32,
     payload: Box<RawValue>,
 }
 
@@ -57,7 +57,7 @@ struct Finish<'a> {
 struct End<'a> {
     job: &'a str,
     attempt: u32,
-    token: i32,
+    fencing_token: i32,
     outcome: Succeeded<'a>,
 }
 
@@ -126,8 +126,8 @@ impl RemoteWorker {
                 ));
             }
             for offered in polled.attempts {
-                let Offered { job, attempt, token, payload: _ } = &offered;
-                let attempt = Attempt { job: job.clone(), attempt: *attempt, token: *token };
+                let Offered { job, attempt, fencing_token, payload: _ } = &offered;
+                let attempt = Attempt { job: job.clone(), attempt: *attempt, fencing_token: *fencing_token };
                 if running.change(|running| running.insert(attempt)) {
                     begun.send(offered).map_err(|_| "the finishing task ended".to_owned())?;
                 }
@@ -148,10 +148,10 @@ impl RemoteWorker {
             if ended.recv_many(&mut batch, AT_ONCE).await == 0 {
                 return Err("the polling task ended".to_owned());
             }
-            let attempts = batch.iter().map(|Offered { job, attempt, token, payload }| End {
+            let attempts = batch.iter().map(|Offered { job, attempt, fencing_token, payload }| End {
                 job,
                 attempt: *attempt,
-                token: *token,
+                fencing_token: *fencing_token,
                 outcome: Succeeded { succeeded: payload },
             });
             let body = serde_json::to_string(&Finish { attempts: attempts.collect() });
@@ -162,8 +162,8 @@ impl RemoteWorker {
                 return Err(format!("the finish of job {} was answered with {}", open.job, open.status));
             }
             running.change(|running| {
-                for Offered { job, attempt, token, payload: _ } in batch.drain(..) {
-                    running.remove(&Attempt { job, attempt, token });
+                for Offered { job, attempt, fencing_token, payload: _ } in batch.drain(..) {
+                    running.remove(&Attempt { job, attempt, fencing_token });
                 }
             });
         }

@@ -365,7 +365,7 @@ fn a_draining_worker_gets_no_jobs() {
 fn an_assignment_obeys_the_settings_of_an_operator() {
     let sum = Kind::new("sum").unwrap();
     let gpu = Tag::new("gpu").unwrap();
-    let settings = |slots, tags, paused| Noted::unchanged(WorkerSettings { slots, tags, paused });
+    let settings = |slots, tags, paused_kinds| Noted::unchanged(WorkerSettings { slots, tags, paused_kinds });
     let mut bench = Bench::new(BuiltInStrategy::LeastLoaded);
     bench.worker(1, info(9));
     let set = |bench: &mut Bench, version, settings| {

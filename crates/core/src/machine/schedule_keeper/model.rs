@@ -388,7 +388,7 @@ impl World {
                 }
             }
             Step::Add(n, every, how) => {
-                let catch_up = Misfire::CatchUp { at_most: 3, within: Duration::from_secs(60) };
+                let catch_up = Misfire::CatchUp { limit: 3, within: Duration::from_secs(60) };
                 let misfire = [Misfire::Skip, Misfire::Once, catch_up][usize::from(how % 3)];
                 let overlap =
                     [Overlap::Allow, Overlap::Forbid, Overlap::Queue, Overlap::Allow, Overlap::Allow];

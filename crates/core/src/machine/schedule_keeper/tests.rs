@@ -344,7 +344,7 @@ fn one_call_handles_a_bounded_number_of_schedules_with_missed_ticks() {
     let missed = |_: &ScheduleId| {
         let Found::Record(stamp, mut record) = every_ten(Overlap::Allow) else { unreachable!() };
         record.spec.when = When::cron("* * * * * *", "Europe/Berlin").unwrap();
-        record.spec.misfire = Misfire::CatchUp { at_most: 100, within: Duration::from_secs(86_400) };
+        record.spec.misfire = Misfire::CatchUp { limit: 100, within: Duration::from_secs(86_400) };
         Found::Record(stamp, record)
     };
     let names = (0..50).map(|n| id(&format!("s{n}"))).collect::<Vec<_>>();

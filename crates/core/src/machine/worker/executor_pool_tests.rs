@@ -34,7 +34,7 @@ fn running() -> ExecutorPool {
 
 fn settings(slots: Option<u32>, paused: &[&str]) -> Event {
     let paused = paused.iter().map(|kind| Kind::new(kind).unwrap()).collect();
-    Event::Settings(WorkerSettings { slots, tags: None, paused })
+    Event::Settings(WorkerSettings { slots, tags: None, paused_kinds: paused })
 }
 
 /// Returns the jobs that are reported, each with its ending.

@@ -38,7 +38,7 @@ fn the_end_of_the_calendar_is_not_a_tick() {
 
 #[test]
 fn a_single_instant_ticks_once() {
-    let once = When::Once(WallMillis(5_000)).calendar().unwrap();
+    let once = When::At(WallMillis(5_000)).calendar().unwrap();
     assert_eq!(once.next_after(WallMillis(4_999)), Some(WallMillis(5_000)));
     assert_eq!(once.next_after(WallMillis(5_000)), None);
     assert_eq!(once.last_through(WallMillis(5_000)), Some(WallMillis(5_000)));

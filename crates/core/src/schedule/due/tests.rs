@@ -22,7 +22,7 @@ fn over(from: u64, through: u64, count: u32) -> Missed {
     Missed { from: at(from), through: at(through), count }
 }
 
-const CATCH_UP: Misfire = Misfire::CatchUp { at_most: 3, within: Duration::from_secs(600) };
+const CATCH_UP: Misfire = Misfire::CatchUp { limit: 3, within: Duration::from_secs(600) };
 
 #[test]
 fn a_tick_is_due_at_its_instant_and_not_before() {
@@ -50,9 +50,9 @@ fn missed_ticks_follow_the_misfire_policy() {
 
 #[test]
 fn ticks_older_than_the_window_are_not_caught_up() {
-    let narrow = Misfire::CatchUp { at_most: 3, within: Duration::from_secs(75) };
+    let narrow = Misfire::CatchUp { limit: 3, within: Duration::from_secs(75) };
     assert_eq!(decide(narrow, 10, 200), Due::Tick { at: at(130), missed: Some(over(20, 120, 11)) });
-    let narrower = Misfire::CatchUp { at_most: 3, within: Duration::from_secs(65) };
+    let narrower = Misfire::CatchUp { limit: 3, within: Duration::from_secs(65) };
     assert_eq!(decide(narrower, 10, 200), Due::Skip(over(20, 130, 12)));
 }
 
@@ -64,7 +64,7 @@ fn a_single_missed_tick_is_made_up_without_skipping_any() {
 
 #[test]
 fn a_calendar_without_further_ticks_is_never_due_again() {
-    let once = When::Once(at(50)).calendar().unwrap();
+    let once = When::At(at(50)).calendar().unwrap();
     assert_eq!(due(&once, Misfire::Once, GRACE, at(50), at(90)), Due::Later(None));
     assert_eq!(due(&once, Misfire::Skip, GRACE, at(0), at(500)), Due::Skip(over(50, 50, 1)));
     assert_eq!(due(&once, Misfire::Once, GRACE, at(0), at(500)), Due::Tick { at: at(50), missed: None });
@@ -87,7 +87,7 @@ fn policies() -> impl Strategy<Value = Misfire> {
         Just(Misfire::Skip),
         Just(Misfire::Once),
         (1..6u32, 1..400u64)
-            .prop_map(|(at_most, within)| Misfire::CatchUp { at_most, within: Duration::from_secs(within) }),
+            .prop_map(|(limit, within)| Misfire::CatchUp { limit, within: Duration::from_secs(within) }),
     ]
 }
 

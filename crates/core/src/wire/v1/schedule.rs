@@ -43,14 +43,14 @@ struct SpecV1 {
 enum WhenV1 {
     Cron { expression: String, zone: String },
     Every { interval_ms: u64, anchor: u64 },
-    Once { at: u64 },
+    At { at: u64 },
 }
 
 #[derive(Serialize, Deserialize)]
 enum MisfireV1 {
     Skip,
     Once,
-    CatchUp { at_most: u32, within_ms: u64 },
+    CatchUp { limit: u32, within_ms: u64 },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -142,14 +142,12 @@ impl From<&ScheduleSpec> for SpecV1 {
             When::Every { interval, anchor } => {
                 WhenV1::Every { interval_ms: as_millis(*interval), anchor: anchor.0 }
             }
-            When::Once(at) => WhenV1::Once { at: at.0 },
+            When::At(at) => WhenV1::At { at: at.0 },
         };
         let misfire = match spec.misfire {
             Misfire::Skip => MisfireV1::Skip,
             Misfire::Once => MisfireV1::Once,
-            Misfire::CatchUp { at_most, within } => {
-                MisfireV1::CatchUp { at_most, within_ms: as_millis(within) }
-            }
+            Misfire::CatchUp { limit, within } => MisfireV1::CatchUp { limit, within_ms: as_millis(within) },
         };
         let overlap = match spec.overlap {
             Overlap::Allow => OverlapV1::Allow,
@@ -181,13 +179,13 @@ impl TryFrom<SpecV1> for ScheduleSpec {
             WhenV1::Every { interval_ms, anchor } => {
                 When::Every { interval: Duration::from_millis(interval_ms), anchor: WallMillis(anchor) }
             }
-            WhenV1::Once { at } => When::Once(WallMillis(at)),
+            WhenV1::At { at } => When::At(WallMillis(at)),
         };
         let misfire = match stored.misfire {
             MisfireV1::Skip => Misfire::Skip,
             MisfireV1::Once => Misfire::Once,
-            MisfireV1::CatchUp { at_most, within_ms } => {
-                Misfire::CatchUp { at_most, within: Duration::from_millis(within_ms) }
+            MisfireV1::CatchUp { limit, within_ms } => {
+                Misfire::CatchUp { limit, within: Duration::from_millis(within_ms) }
             }
         };
         let overlap = match stored.overlap {

@@ -136,7 +136,7 @@ fn check_slots(slots: u32) -> Result<(), WireError> {
 impl From<&WorkerSettings> for WorkerSettingsV1 {
     fn from(settings: &WorkerSettings) -> Self {
         let tags = settings.tags.iter().flatten().map(ToString::to_string).collect();
-        let paused = settings.paused.iter().map(ToString::to_string).collect();
+        let paused = settings.paused_kinds.iter().map(ToString::to_string).collect();
         Self { slots: settings.slots, replaces_tags: settings.tags.is_some(), tags, paused }
     }
 }
@@ -152,7 +152,7 @@ impl TryFrom<WorkerSettingsV1> for WorkerSettings {
         Ok(Self {
             slots: stored.slots,
             tags: stored.replaces_tags.then_some(tags),
-            paused: set("paused kinds", MAX_KINDS, stored.paused, |kind| Ok(Kind::new(kind)?))?,
+            paused_kinds: set("paused kinds", MAX_KINDS, stored.paused, |kind| Ok(Kind::new(kind)?))?,
         })
     }
 }

@@ -39,7 +39,7 @@ pub(crate) struct End {
     /// The number of the attempt.
     attempt: u32,
     /// The fencing token of the attempt.
-    token: i32,
+    fencing_token: i32,
     /// How it ended.
     outcome: Outcome,
 }
@@ -154,9 +154,9 @@ pub(crate) async fn finish_attempts(
             Fault::Invalid.because(format!("a finish has 1 to {MAX_REMOTE_ATTEMPTS} attempts, not {given}"))
         );
     }
-    let ends = attempts.into_iter().enumerate().map(|(n, End { job, attempt, token, outcome })| {
+    let ends = attempts.into_iter().enumerate().map(|(n, End { job, attempt, fencing_token, outcome })| {
         let outcome = outcome.checked().map_err(|problem| at("attempts", n, problem))?;
-        Ok((Id { job, attempt, token }, outcome))
+        Ok((Id { job, attempt, fencing_token }, outcome))
     });
     let ends = ends.collect::<Result<Vec<_>, Problem>>()?;
     worker.adopted().await;

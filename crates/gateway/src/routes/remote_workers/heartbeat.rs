@@ -37,7 +37,7 @@ pub(crate) struct Beat {
     /// The number of the attempt.
     attempt: u32,
     /// The fencing token of the attempt.
-    token: i32,
+    fencing_token: i32,
     /// Progress in percent.
     #[schema(minimum = 0, maximum = 100)]
     percent: Option<u8>,
@@ -68,7 +68,7 @@ struct Report {
 }
 
 fn checked(beat: Beat) -> Result<(Id, Report), Problem> {
-    let Beat { job, attempt, token, percent, message, checkpoint } = beat;
+    let Beat { job, attempt, fencing_token, percent, message, checkpoint } = beat;
     let checkpoint = checkpoint.map(|text| STANDARD.decode(text)).transpose();
     let checkpoint = checkpoint.map_err(|error| Fault::Invalid.because(format!("checkpoint: {error}")))?;
     let progress = (percent.is_some() || message.is_some()).then(|| (percent, message.unwrap_or_default()));
@@ -80,7 +80,7 @@ fn checked(beat: Beat) -> Result<(Id, Report), Problem> {
     if let Some(checkpoint) = &checkpoint {
         Progress::default().with_checkpoint(checkpoint.as_slice()).map_err(invalid)?;
     }
-    Ok((Id { job, attempt, token }, Report { progress, checkpoint }))
+    Ok((Id { job, attempt, fencing_token }, Report { progress, checkpoint }))
 }
 
 /// Report the running attempts.

@@ -34,7 +34,7 @@ pub(super) struct AttemptRef {
     /// The number of the attempt.
     attempt: u32,
     /// The fencing token of the attempt.
-    token: i32,
+    fencing_token: i32,
     /// The generation of the job. Ignored: the token determines it.
     #[serde(default)]
     #[expect(dead_code, reason = "accepted, so that an attempt can be listed as it was received")]
@@ -46,8 +46,8 @@ pub(super) struct AttemptRef {
 }
 
 impl From<AttemptRef> for Id {
-    fn from(AttemptRef { job, attempt, token, generation: _, submission: _ }: AttemptRef) -> Self {
-        Self { job, attempt, token }
+    fn from(AttemptRef { job, attempt, fencing_token, generation: _, submission: _ }: AttemptRef) -> Self {
+        Self { job, attempt, fencing_token }
     }
 }
 
@@ -63,17 +63,17 @@ pub(super) struct StopDocument {
     /// The number of the attempt.
     attempt: u32,
     /// The fencing token of the attempt.
-    token: i32,
+    fencing_token: i32,
     /// Why: `cancelled` (a client cancelled the job), `closed` (the lease expired, the timeout passed, or the gateway does
     /// not know the attempt) or `handed_back` (the worker drains).
     reason: &'static str,
 }
 
 fn stops(instructions: &Instructions) -> Vec<StopDocument> {
-    let stop = instructions.stop.iter().map(|(Id { job, attempt, token }, reason)| StopDocument {
+    let stop = instructions.stop.iter().map(|(Id { job, attempt, fencing_token }, reason)| StopDocument {
         job: job.to_string(),
         attempt: *attempt,
-        token: *token,
+        fencing_token: *fencing_token,
         reason: match reason {
             Reason::Cancelled => "cancelled",
             Reason::Closed => "closed",

@@ -27,9 +27,9 @@ pub(crate) struct Poll {
     #[serde(default)]
     running: Vec<AttemptRef>,
     /// The largest number of attempts in the answer, 0 to 256; default 256. With 0 only stops and a drain end the wait.
-    max: Option<usize>,
+    limit: Option<usize>,
     /// The time to wait, 0s to 30s; default 20s.
-    wait: Option<DurationText>,
+    timeout: Option<DurationText>,
 }
 
 impl Bounded for Poll {
@@ -60,7 +60,7 @@ pub(crate) struct AttemptDocument {
     /// The number of the attempt in this generation.
     attempt: u32,
     /// The fencing token: it grows from each attempt of the job to the next.
-    token: i32,
+    fencing_token: i32,
     /// The submission of the job, a UUID. It tells the job from an earlier one with the same id.
     submission: String,
     /// The payload.
@@ -114,7 +114,7 @@ impl From<&JobContext> for AttemptDocument {
             kind: context.kind().to_string(),
             generation: context.generation(),
             attempt: context.attempt(),
-            token: context.fencing_token(),
+            fencing_token: context.fencing_token(),
             submission: context.submission().to_string(),
             payload: context.payload().into(),
             priority: context.priority(),
@@ -123,7 +123,7 @@ impl From<&JobContext> for AttemptDocument {
             auto_renew: context.auto_renew(),
             group: context.group().map(ToString::to_string),
             number: context.number(),
-            traceparent: context.trace_context().map(ToString::to_string),
+            traceparent: context.traceparent().map(ToString::to_string),
             checkpoint: context.last_checkpoint().map(|bytes| STANDARD.encode(bytes)),
             progress: context.last_progress().map(progress),
         }
@@ -156,15 +156,17 @@ pub(crate) async fn poll_attempts(
     let body =
         timeout(app.limits.request_time, <Json<Poll> as FromRequest<App>>::from_request(request, &app));
     let late = |_| Fault::Late.because("the body did not arrive in time");
-    let Json(Poll { running, max, wait }) = body.await.map_err(late)??;
-    let max = max.unwrap_or(MAX_REMOTE_ATTEMPTS);
-    if max > MAX_REMOTE_ATTEMPTS {
-        return Err(Fault::Invalid.because(format!("max must be 0 to {MAX_REMOTE_ATTEMPTS}, not {max}")));
+    let Json(Poll { running, limit, timeout: wait }) = body.await.map_err(late)??;
+    let limit = limit.unwrap_or(MAX_REMOTE_ATTEMPTS);
+    if limit > MAX_REMOTE_ATTEMPTS {
+        return Err(Fault::Invalid.because(format!("limit must be 0 to {MAX_REMOTE_ATTEMPTS}, not {limit}")));
     }
     let wait = wait.map_or(DEFAULT_POLL, |Text(wait)| wait);
     if wait > MAX_POLL {
         let most = bellwether::DurationText(MAX_POLL);
-        return Err(Fault::Invalid.because(format!("wait must be 0s to {most}: poll again to wait longer")));
+        return Err(
+            Fault::Invalid.because(format!("timeout must be 0s to {most}: poll again to wait longer"))
+        );
     }
     let running = ids(running);
     timeout(app.limits.request_time, worker.adopted())
@@ -178,7 +180,7 @@ pub(crate) async fn poll_attempts(
         bytes += attempt.context().map_or(0, |context| {
             context.payload().bytes().len() + context.last_checkpoint().map_or(0, <[u8]>::len)
         });
-        count <= max && (count == 1 || bytes <= POLL_BYTES)
+        count <= limit && (count == 1 || bytes <= POLL_BYTES)
     };
     let mut phase = app.phase.clone();
     let (attempts, instructions) = tokio::select! {

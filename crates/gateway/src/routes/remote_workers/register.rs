@@ -44,8 +44,8 @@ pub(crate) struct NewRemoteWorker {
     /// The last worker id that this process got, if it registers again: from another gateway, or from this one. The attempts
     /// of that worker are handed back without a loss when it ends, because this process is alive.
     #[schema(example = "0198c5c2-9a3b-7cc4-8f3e-0d6f5a1b2c3d")]
-    former: Option<String>,
-    /// What the process still runs after it lost its gateway, with `former`. This gateway takes these attempts over, if the same
+    former_worker: Option<String>,
+    /// What the process still runs after it lost its gateway, with `former_worker`. This gateway takes these attempts over, if the same
     /// key and caller registered the former worker and they are still open. The first poll answers to stop the others.
     #[serde(default)]
     running: Vec<HeldDocument>,
@@ -64,7 +64,7 @@ pub(crate) struct HeldDocument {
     /// The number of the attempt.
     attempt: u32,
     /// The fencing token of the attempt.
-    token: i32,
+    fencing_token: i32,
     /// The submission of the job.
     #[schema(value_type = Option<String>)]
     submission: Option<Uuid>,
@@ -108,38 +108,45 @@ pub(crate) struct TakenDocument {
     /// The number of the attempt.
     attempt: u32,
     /// The fencing token, as it was listed.
-    token: i32,
+    fencing_token: i32,
     /// The new fencing token.
-    new_token: i32,
+    new_fencing_token: i32,
 }
 
 impl HeldDocument {
     fn id(&self) -> Id {
-        Id { job: self.job.clone(), attempt: self.attempt, token: self.token }
+        Id { job: self.job.clone(), attempt: self.attempt, fencing_token: self.fencing_token }
     }
 }
 
 impl From<(Id, i32)> for TakenDocument {
-    fn from((Id { job, attempt, token }, new_token): (Id, i32)) -> Self {
-        Self { job: job.to_string(), attempt, token, new_token }
+    fn from((Id { job, attempt, fencing_token }, new_fencing_token): (Id, i32)) -> Self {
+        Self { job: job.to_string(), attempt, fencing_token, new_fencing_token }
     }
 }
 
 impl NewRemoteWorker {
     fn former(&self) -> Result<Option<Former>, Problem> {
-        let Some(former) = &self.former else { return Ok(None) };
-        let invalid = || Fault::Invalid.because("former must be the id of a worker, a hyphenated UUID");
+        let Some(former) = &self.former_worker else { return Ok(None) };
+        let invalid =
+            || Fault::Invalid.because("former_worker must be the id of a worker, a hyphenated UUID");
         let worker = WorkerId::parse(former).ok_or_else(invalid)?;
         let held = self.running.iter().filter_map(|held| {
-            let HeldDocument { job, generation, attempt, token, submission } = held;
-            let (job, attempt, token) = (job.clone(), *attempt, *token);
-            Some(HeldAttempt { job, submission: (*submission)?, generation: (*generation)?, attempt, token })
+            let HeldDocument { job, generation, attempt, fencing_token, submission } = held;
+            let (job, attempt, fencing_token) = (job.clone(), *attempt, *fencing_token);
+            Some(HeldAttempt {
+                job,
+                submission: (*submission)?,
+                generation: (*generation)?,
+                attempt,
+                fencing_token,
+            })
         });
         Ok(Some(Former { worker, held: held.collect() }))
     }
 
     fn settings(self) -> Result<Settings, Problem> {
-        let Self { name, kinds, slots, tags, timeout, former: _, running: _ } = self;
+        let Self { name, kinds, slots, tags, timeout, former_worker: _, running: _ } = self;
         let timeout = timeout.map_or(DEFAULT_TIMEOUT, |Text(timeout)| timeout);
         let given = bellwether::DurationText(timeout);
         let (least, most) = TIMEOUTS;
@@ -163,7 +170,7 @@ impl NewRemoteWorker {
 /// The key is a UUID that the worker's process draws at its start. Answers when the worker is registered in ZooKeeper: from
 /// then on it gets jobs. Repeating the request with the same settings returns the same worker.
 ///
-/// A process whose gateway died registers here with `former` and `running`, and goes on with the attempts that the answer lists
+/// A process whose gateway died registers here with `former_worker` and `running`, and goes on with the attempts that the answer lists
 /// as taken over.
 #[utoipa::path(
     put, path = "/v1/remote-workers/{key}", tag = "remote workers", security(("token" = ["work"])),

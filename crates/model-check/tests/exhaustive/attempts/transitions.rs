@@ -241,7 +241,7 @@ impl Attempts {
             record: Lookup::of(state.zk.get(&path::record(&job()))),
         };
         let submission = View::of(&state.zk).record.map_or_else(Uuid::nil, |(record, _)| record.token);
-        let held = HeldAttempt { job: job(), submission, generation, attempt, token };
+        let held = HeldAttempt { job: job(), submission, generation, attempt, fencing_token: token };
         if let Decision::Commit(_, ops) = takeover::decide(&held, from, to, &seen) {
             self.lose(state, Author::Gateway, ops);
         }

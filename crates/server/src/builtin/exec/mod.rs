@@ -214,7 +214,7 @@ pub(super) async fn run(context: &JobContext, command: Command, exec: &Exec) -> 
         .env("BELLWETHER_JOB", context.job().as_str())
         .env("BELLWETHER_ATTEMPT", context.attempt().to_string())
         .env("BELLWETHER_FENCING_TOKEN", context.fencing_token().to_string())
-        .envs(context.trace_context().map(|trace| ("TRACEPARENT", trace.to_string())))
+        .envs(context.traceparent().map(|trace| ("TRACEPARENT", trace.to_string())))
         .envs([progress.variable()])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

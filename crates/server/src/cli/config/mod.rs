@@ -89,11 +89,8 @@ fn parse_with(keys: &[Key], name: &str, text: &str) -> Result<Config, String> {
     for section in file.schedule {
         let at = section.span().start;
         let schedule = schedule::schedule(section.into_inner()).map_err(|error| wrong(at, &error))?;
-        if schedules.iter().any(|other| other.name() == schedule.name()) {
-            return Err(wrong(
-                at,
-                &format!("two schedules have the name {:?}: use unique names", schedule.name()),
-            ));
+        if schedules.iter().any(|other| other.id() == schedule.id()) {
+            return Err(wrong(at, &format!("two schedules have the id {:?}: use unique ids", schedule.id())));
         }
         schedule.check().map_err(|error| wrong(at, &chain(&error)))?;
         schedules.push(schedule);
@@ -140,7 +137,7 @@ id = "nightly"
 cron = "30 2 * * *"
 zone = "Europe/Berlin"
 misfire = "catch_up"
-catch_up = 3
+catch_up_limit = 3
 catch_up_within = "1d"
 grace = "2m"
 overlap = "forbid"
@@ -203,7 +200,7 @@ job = { kind = "launch" }
     #[test]
     fn a_file_defines_all_properties_of_a_schedule() {
         let config = parse("node.toml", FILE).unwrap();
-        let names = config.schedules.iter().map(Schedule::name).collect::<Vec<_>>();
+        let names = config.schedules.iter().map(Schedule::id).collect::<Vec<_>>();
         assert_eq!(names, ["nightly", "beat", "launch"]);
         assert!(parse("node.toml", "").unwrap().schedules.is_empty());
     }
@@ -260,7 +257,7 @@ job = { kind = "launch" }
             ("\"10m\"", "\"10\"", "node.toml:20: \"10\" is not a duration: give a whole number and a unit"),
             ("\"10m\"", "\"8d\"", "node.toml:2: timeout must be 1ms to 7d, not 8d"),
             ("priority = 7", "priority = 10", "node.toml:2: priority must be 0 to 9"),
-            ("id = \"beat\"", "id = \"nightly\"", "node.toml:24: two schedules have the name \"nightly\""),
+            ("id = \"beat\"", "id = \"nightly\"", "node.toml:24: two schedules have the id \"nightly\""),
             (
                 "[[schedule]]\nid = \"nightly\"",
                 "slots = 3\n[[schedule]]\nid = \"nightly\"",

@@ -20,9 +20,9 @@ pub(crate) struct Members {
 }
 
 pub(super) async fn run(global: &Global, output: Output, members: Members) -> Result<(), Failure> {
-    let Members { group, query: MemberQuery { from, limit: Limit(limit), payloads } } = members;
+    let Members { group, query: MemberQuery { first, limit: Limit(limit), payloads } } = members;
     let client = global.reader().await?;
-    let mut reader = client.group_members::<Untyped>(&group).starting_at(from);
+    let mut reader = client.group_members::<Untyped>(&group).first(first);
     let (mut numbers, mut ids, mut next) = (Vec::new(), Vec::new(), None);
     while let Some(member) = reader.next().await? {
         if ids.len() == limit {
@@ -62,7 +62,7 @@ pub(super) async fn run(global: &Global, output: Output, members: Members) -> Re
         }
     }
     if let Some(next) = next.filter(|_| !global.quiet) {
-        eprintln!("bellwether: there are further members: --from {next} shows them");
+        eprintln!("bellwether: there are further members: --first {next} shows them");
     }
     Ok(())
 }

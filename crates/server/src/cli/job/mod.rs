@@ -36,7 +36,7 @@ pub(crate) enum Job {
     ///
     /// JSON: an object for one id, an array for several. Fields: id, state, why (a word), sentence, and the values in the sentence.
     Explain(Ids),
-    /// Wait until jobs have ended, up to --timeout.
+    /// Wait until jobs have ended, up to --deadline.
     ///
     /// Exit code 1 if a job is dead or cancelled, 5 if a job has not ended in time. JSON as for `job show`.
     #[command(after_long_help = json_fields::<JobDocument>())]

@@ -78,8 +78,8 @@ pub(super) async fn wait(global: &Global, output: Output, wait: &Wait) -> Result
     let client = global.reader().await?;
     let bar = global.progress("waiting", ids.len());
     let answers = match of_one {
-        Some((id, generation)) => vec![client.wait_for(id, generation, global.timeout).await],
-        None => client.wait_many(ids, global.timeout, |over| bar.set_position(over as u64)).await,
+        Some((id, generation)) => vec![client.wait_for(id, generation, global.deadline).await],
+        None => client.wait_many(ids, global.deadline, |over| bar.set_position(over as u64)).await,
     };
     bar.finish_and_clear();
     let (views, wrong) = told(&client, answers).await;
@@ -100,7 +100,7 @@ pub(super) async fn wait_all(
 ) -> (Vec<JobView>, Vec<(Kind, String)>) {
     let bar = global.progress("waiting", handles.len());
     let progress = |over| bar.set_position(over as u64);
-    let answers = client.wait_for_many(handles, global.timeout, progress).await;
+    let answers = client.wait_for_many(handles, global.deadline, progress).await;
     bar.finish_and_clear();
     told(client, answers).await
 }

@@ -22,7 +22,7 @@ pub(crate) struct Submit {
     /// Number of jobs to submit. With --id their ids are ID-1, ID-2, …, and with --named their names are NAME-1, NAME-2, …
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     count: Option<u64>,
-    /// Wait until all jobs have ended, up to --timeout, and print their outcomes.
+    /// Wait until all jobs have ended, up to --deadline, and print their outcomes.
     #[arg(long)]
     wait: bool,
     /// Add the job to this group: the id is KIND:GROUP:NUMBER. A group that does not exist is created with the default properties.
@@ -94,7 +94,7 @@ async fn group(client: &Client, submit: &Submit, name: &str) -> Result<GroupHand
     let (id, given) = (GroupId::new(name).map_err(usage)?, JobKind::new(&submit.job.kind).map_err(usage)?);
     let group = match client.existing_group(&id).await {
         Err(Error::Group(GroupError::NotFound { .. })) => {
-            let new = Group::new(&submit.job.kind, name).trace_context(trace(submit));
+            let new = Group::new(&submit.job.kind, name).traceparent(trace(submit));
             let new = match submit.total {
                 Some(total) => new.total(total),
                 None => new,
@@ -115,7 +115,7 @@ async fn group(client: &Client, submit: &Submit, name: &str) -> Result<GroupHand
 
 fn jobs(submit: &Submit) -> Result<Vec<bellwether::Job>, Failure> {
     let make = |kind: &str, (), content_type: &str| input::job(kind, &submit.payload, content_type);
-    let job = submit.job.clone().into_job(make)?.trace_context(trace(submit));
+    let job = submit.job.clone().into_job(make)?.traceparent(trace(submit));
     type Name = fn(bellwether::Job, String) -> bellwether::Job;
     let named = match (&submit.job.id, &submit.job.named) {
         (Some(id), _) => Some((id, (|job, id| job.id(id)) as Name)),

@@ -23,7 +23,7 @@ pub(crate) struct Add {
 
 pub(super) async fn run(global: &Global, output: Output, add: Add) -> Result<(), Failure> {
     let schedule = schedule(add)?;
-    let id = ScheduleId::new(schedule.name()).map_err(|error| Failure::usage(error.to_string()))?;
+    let id = ScheduleId::new(schedule.id()).map_err(|error| Failure::usage(error.to_string()))?;
     global.zookeeper()?;
     let client = global.writer().await?;
     let added = client.schedules().add(&schedule).await?;

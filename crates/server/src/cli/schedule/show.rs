@@ -42,8 +42,8 @@ fn record_fields(
     record: &ScheduleRecordView,
 ) -> impl Iterator<Item = (&'static str, String)> {
     let catch_up = match record.misfire {
-        Misfire::CatchUp { at_most, within } => {
-            Some(format!("at most {at_most} ticks within {}", DurationText(within)))
+        Misfire::CatchUp { limit, within } => {
+            Some(format!("at most {limit} ticks within {}", DurationText(within)))
         }
         Misfire::Skip | Misfire::Once => None,
     };

@@ -53,11 +53,11 @@ pub(crate) type Trouble = String;
 impl Follower {
     /// Returns when the first snapshot has been taken.
     pub(crate) async fn start(global: &Global, interval: Duration) -> Result<Self, Failure> {
-        let by = Instant::now() + global.timeout;
+        let by = Instant::now() + global.deadline;
         let builder =
             Client::builder(global.zookeeper()?).access(global.access.access()?).session_timeout(SESSION);
         let builder = builder.create_namespace(false);
-        let client = builder.deadline(global.timeout.min(PATIENCE)).open().await?;
+        let client = builder.deadline(global.deadline.min(PATIENCE)).open().await?;
         let now = Instant::now();
         let mut follower = Self {
             client,
@@ -75,7 +75,7 @@ impl Follower {
                 Ok(Err(error)) if is_for_good(&error) || Instant::now() >= by => return Err(error.into()),
                 Ok(Err(_)) => {}
                 Err(_) => {
-                    let within = global.timeout;
+                    let within = global.deadline;
                     let reason = "no snapshot came".to_owned();
                     return Err(Error::from(Unavailable::NotInTime { within, reason, served: true }).into());
                 }

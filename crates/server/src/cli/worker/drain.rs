@@ -20,7 +20,7 @@ pub(crate) struct Drain {
     /// Ids of workers, or names of their nodes.
     #[arg(required = true, value_name = "WORKER")]
     workers: Vec<String>,
-    /// Wait until the workers have left, up to --timeout.
+    /// Wait until the workers have left, up to --deadline.
     #[arg(long)]
     wait: bool,
 }
@@ -50,7 +50,7 @@ async fn drained(
     client: &Client,
     drain: &Drain,
 ) -> Result<(Drained, Result<(), Failure>), Failure> {
-    let by = Instant::now() + global.timeout;
+    let by = Instant::now() + global.deadline;
     let chosen = choose(&client.workers().await?, &drain.workers)?;
     let mut drained = Drained::new();
     for worker in chosen {
@@ -84,9 +84,9 @@ async fn left(
             return Ok((drained, Ok(())));
         }
         if Instant::now() >= by {
-            let within = global.timeout;
+            let within = global.deadline;
             let said =
-                format!("{waiting} workers have not left within {within:?}: wait longer with --timeout");
+                format!("{waiting} workers have not left within {within:?}: wait longer with --deadline");
             return Ok((drained, Err(Failure::new(Kind::TimedOut, said))));
         }
         sleep(LOOK).await;

@@ -65,7 +65,7 @@ fn row(worker: &WorkerView) -> [String; 6] {
                 (false, None) => "ready",
             };
             let tags = info.tags.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
-            let kind = |kind| match info.settings.value.paused.contains(kind) {
+            let kind = |kind| match info.settings.value.paused_kinds.contains(kind) {
                 true => format!("{kind}(paused)"),
                 false => kind.to_string(),
             };

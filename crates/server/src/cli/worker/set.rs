@@ -67,6 +67,6 @@ fn row((worker, set): &(WorkerView, Setting<WorkerSettings>)) -> [String; 5] {
         node(worker).unwrap_or_default(),
         settings.slots.map_or_else(|| usual.clone(), |slots| slots.to_string()),
         settings.tags.as_ref().map_or(usual, |tags| join(tags.iter().map(ToString::to_string).collect())),
-        join(settings.paused.iter().map(ToString::to_string).collect()),
+        join(settings.paused_kinds.iter().map(ToString::to_string).collect()),
     ]
 }

@@ -96,8 +96,12 @@ async fn a_call_out_of_bounds_changes_nothing() {
     stage.submit("a", json!({})).await;
     let attempt = remote.attempt(&[]).await;
     let poll = |body| remote.post("/poll", body);
-    poll(json!({ "max": 257 })).await.problem(400, "invalid", "max must be 0 to 256");
-    poll(json!({ "wait": "30001ms" })).await.problem(400, "invalid", "wait must be 0s to 30s: poll again");
+    poll(json!({ "limit": 257 })).await.problem(400, "invalid", "limit must be 0 to 256");
+    poll(json!({ "timeout": "30001ms" })).await.problem(
+        400,
+        "invalid",
+        "timeout must be 0s to 30s: poll again",
+    );
     poll(json!({ "running": [{ "job": "a b" }] })).await.problem(400, "invalid", "running[0].job");
     let long = "x".repeat(1_100_000);
     for path in ["/poll", "/heartbeat", "/finish"] {

@@ -21,11 +21,11 @@ async fn a_job_runs_on_a_remote_worker_and_its_result_is_written_before_the_answ
         )
         .await;
     let attempt = remote.attempt(&[]).await;
-    let token = attempt["token"].as_i64().unwrap();
+    let token = attempt["fencing_token"].as_i64().unwrap();
     assert_eq!(
         attempt,
         json!({
-            "job": "a", "kind": KIND, "generation": 1, "attempt": 1, "token": token, "priority": 7,
+            "job": "a", "kind": KIND, "generation": 1, "attempt": 1, "fencing_token": token, "priority": 7,
             "submission": attempt["submission"],
             "payload": { "json": { "to": "a" } }, "timeout": "1m", "lease": "2m", "auto_renew": false,
             "group": null, "number": null, "traceparent": null, "checkpoint": null, "progress": null,

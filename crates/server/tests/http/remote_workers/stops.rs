@@ -63,7 +63,7 @@ async fn a_finish_after_the_lease_is_fenced_and_in_a_batch_only_its_own() {
     assert_eq!(results[0]["problem"]["type"], "urn:bellwether:problem:attempt-fenced", "{results}");
     assert_eq!(results[0]["problem"]["job"], "short", "{results}");
     // A wrong token or number names no attempt of the worker.
-    for (field, value) in [("token", json!(9_999)), ("attempt", json!(9))] {
+    for (field, value) in [("fencing_token", json!(9_999)), ("attempt", json!(9))] {
         let mut other = long.clone();
         other[field] = value;
         remote.finish(&other, succeeded()).await.problem(409, "attempt-fenced", "was closed without");
@@ -134,7 +134,7 @@ async fn attempts_of_a_deleted_worker_and_of_a_stopped_gateway_are_handed_back()
     first.call("DELETE", "", &json!({})).await.is(204);
     let second = Remote::registered(&stage, json!({})).await;
     let handed_back = second.attempt(&[]).await;
-    assert!(handed_back["token"].as_i64() > attempt["token"].as_i64(), "{handed_back}");
+    assert!(handed_back["fencing_token"].as_i64() > attempt["fencing_token"].as_i64(), "{handed_back}");
 
     let running = [&handed_back];
     let poll = second.open_poll(&running).await;
@@ -190,8 +190,8 @@ async fn a_worker_that_moves_to_another_gateway_loses_no_attempt() {
     let builder = bellwether_gateway::Gateway::builder(client).listen("127.0.0.1:0".parse().unwrap());
     let other = builder.start().await.unwrap();
     let moved = Remote { key: first.key.clone(), gateway: other.address(), token: None };
-    moved.register(json!({ "former": "worker-1" })).await.is(400);
-    moved.register(json!({ "former": registered["worker"] })).await.is(200);
+    moved.register(json!({ "former_worker": "worker-1" })).await.is(400);
+    moved.register(json!({ "former_worker": registered["worker"] })).await.is(200);
     let stop = moved.poll(&[&attempt]).await["stop"].clone();
     assert_eq!(stop[0]["reason"], "closed", "{stop}");
     // The first gateway counts the worker as dead, because it calls only the second one.

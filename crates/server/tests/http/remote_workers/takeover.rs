@@ -68,7 +68,7 @@ impl Remote {
     /// Registers with what the process runs, and returns the answer.
     async fn take_over(&self, former: &Value, running: &[&Value]) -> Value {
         let running = running.iter().map(|attempt| held(attempt)).collect::<Vec<_>>();
-        self.register(json!({ "former": former, "running": running })).await.is(200).json()
+        self.register(json!({ "former_worker": former, "running": running })).await.is(200).json()
     }
 }
 
@@ -76,12 +76,12 @@ impl Remote {
 fn renamed(attempt: &Value, answer: &Value) -> Value {
     let taken = &answer["taken_over"];
     let expected = json!([{
-        "job": attempt["job"], "attempt": attempt["attempt"], "token": attempt["token"],
-        "new_token": taken[0]["new_token"],
+        "job": attempt["job"], "attempt": attempt["attempt"], "fencing_token": attempt["fencing_token"],
+        "new_fencing_token": taken[0]["new_fencing_token"],
     }]);
     assert_eq!(taken, &expected, "{answer}");
     let mut attempt = attempt.clone();
-    attempt["token"] = taken[0]["new_token"].clone();
+    attempt["fencing_token"] = taken[0]["new_fencing_token"].clone();
     attempt
 }
 
@@ -118,7 +118,7 @@ async fn a_process_continues_at_another_gateway_after_its_gateway_was_killed() {
     other.close(&attempts[0], succeeded()).await;
     let mut renamed = attempts[1].clone();
     let taken = answer["taken_over"].as_array().unwrap().iter().find(|taken| taken["job"] == renamed["job"]);
-    renamed["token"] = taken.unwrap()["new_token"].clone();
+    renamed["fencing_token"] = taken.unwrap()["new_fencing_token"].clone();
     other.close(&renamed, succeeded()).await;
     other.close(&attempts[1], succeeded()).await;
     for id in ["old", "new"] {
@@ -151,7 +151,7 @@ async fn a_gateway_that_lives_and_cannot_be_reached_loses_the_attempt_to_another
     stage.post(&format!("/v1/workers/{}/drain", former.as_str().unwrap()), "").await.is(200);
     stage.submit("b", json!({})).await;
     let attempt = other.attempt(&[]).await;
-    let back = json!({ "former": answer["worker"], "running": [held(&attempt)] });
+    let back = json!({ "former_worker": answer["worker"], "running": [held(&attempt)] });
     remote.register(back.clone()).await.problem(503, "unavailable", "an earlier worker of this process");
     eventually("the earlier worker is removed", SOON, async || {
         remote.register(back.clone()).await.status == 200
@@ -288,7 +288,8 @@ async fn only_the_process_that_registered_the_former_worker_takes_over() {
     let other = remote.at(second.address());
     let mut unproven = held(&attempt);
     unproven["submission"] = Value::Null;
-    let answer = other.register(json!({ "former": former, "running": [unproven] })).await.is(200).json();
+    let answer =
+        other.register(json!({ "former_worker": former, "running": [unproven] })).await.is(200).json();
     assert_eq!(answer["taken_over"], json!([]));
     remote.close(&attempt, succeeded()).await;
     let view = stage.ended("a").await;
@@ -308,7 +309,7 @@ async fn a_worker_takes_over_no_more_than_it_has_slots_and_its_free_slots_are_kn
     let [first, second] = remote.attempts(2).await.try_into().unwrap();
     let gateway = gateway(&stage).await;
     let other = remote.at(gateway.address());
-    let body = json!({ "slots": 1, "former": former, "running": [held(&first), held(&second)] });
+    let body = json!({ "slots": 1, "former_worker": former, "running": [held(&first), held(&second)] });
     let answer = other.register(body).await.is(200).json();
     let moved = renamed(&first, &answer);
     // The slot is in use, so the only other worker gets the next job. It still has the attempt that was not moved.

@@ -57,7 +57,7 @@ impl Remote {
     /// Polls until there is news, with the attempts that the worker has.
     pub(super) async fn poll(&self, running: &[&Value]) -> Value {
         let running = running.iter().map(|attempt| reference(attempt)).collect::<Vec<_>>();
-        self.post("/poll", json!({ "running": running, "wait": "30s" })).await.is(200).json()
+        self.post("/poll", json!({ "running": running, "timeout": "30s" })).await.is(200).json()
     }
 
     /// Returns a poll that the gateway has received and not answered.
@@ -82,7 +82,7 @@ impl Remote {
     /// Polls without a wait.
     pub(super) async fn look(&self, running: &[&Value]) -> Value {
         let running = running.iter().map(|attempt| reference(attempt)).collect::<Vec<_>>();
-        self.post("/poll", json!({ "running": running, "wait": "0s" })).await.is(200).json()
+        self.post("/poll", json!({ "running": running, "timeout": "0s" })).await.is(200).json()
     }
 
     pub(super) async fn heartbeat(&self, attempt: &Value, report: Value) -> Value {
@@ -103,7 +103,7 @@ impl Remote {
 }
 
 pub(super) fn reference(attempt: &Value) -> Value {
-    json!({ "job": attempt["job"], "attempt": attempt["attempt"], "token": attempt["token"] })
+    json!({ "job": attempt["job"], "attempt": attempt["attempt"], "fencing_token": attempt["fencing_token"] })
 }
 
 pub(super) fn end(attempt: &Value, outcome: Value) -> Value {

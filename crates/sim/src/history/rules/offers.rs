@@ -80,7 +80,7 @@ mod tests {
     use crate::history::rules::fixture::{Story, W1, W2, kind};
 
     fn paused() -> WorkerSettings {
-        WorkerSettings::default().paused(vec![kind()])
+        WorkerSettings::default().paused_kinds(vec![kind()])
     }
 
     #[test]

@@ -141,7 +141,7 @@ impl Runs {
             submission: start.record.token,
             generation: start.record.generation,
             attempt: start.assignment.attempt,
-            token: start.version,
+            fencing_token: start.version,
         });
         held.collect()
     }
