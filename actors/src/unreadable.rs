@@ -24,7 +24,7 @@ impl Unreadable {
         if self.0.get(&path) == Some(&version) {
             return;
         }
-        tracing::error!(path, version, %error, "a znode cannot be read and is left unchanged");
+        tracing::error!(path, version, %error, "the node cannot read a znode and leaves it unchanged");
         counter!(metric::ZNODES_QUARANTINED).increment(1);
         self.0.insert(path, version);
     }

@@ -25,7 +25,9 @@ pub(super) fn watch(node: &bellwether_host::node::Node) {
         let Ok(SessionStatus::Connected(zk)) = connected.map(|status| status.clone()) else { return };
         match look(&zk).await {
             Ok((exposed, closed)) => tell(&zk, &exposed, closed.as_ref()),
-            Err(error) => tracing::debug!(error = %chain(&error), "the access lists were not checked"),
+            Err(error) => {
+                tracing::debug!(error = %chain(&error), "the node could not check the access lists")
+            }
         }
     });
 }
@@ -59,7 +61,7 @@ fn tell(zk: &Zk, exposed: &[Exposed], closed: Option<&Closed>) {
             tracing::info!(login = %zk.access(), "the namespace is closed: only this user has access to its permanent znodes");
         }
         Some(Closed::ReadableByOthers(at)) => {
-            tracing::info!(path = %at.path, may = %at.may, "other users may read the namespace but not change it");
+            tracing::info!(path = %at.path, may = %at.may, "the namespace is closed for changes: other users may only read it");
         }
         // An operator changed them since the session opened the namespace; the next session is refused.
         Some(Closed::Not(exposed)) if namespace.is_empty() => {

@@ -28,7 +28,7 @@ pub(super) async fn add(builder: ClientBuilder, mut schedules: Vec<Schedule>) {
             }
             Err(error) => {
                 let error = chain(&error);
-                tracing::warn!(error, "the node's schedules are not added yet: retrying");
+                tracing::warn!(error, "the node could not add its schedules: it retries");
             }
         }
         if !schedules.is_empty() {
@@ -47,12 +47,12 @@ async fn add_some(client: &Client, schedules: Vec<Schedule>) -> Vec<Schedule> {
             Ok(added) => tracing::info!(schedule = id, ?added, "the node's schedule is in place"),
             Err(error) if error.is_retryable() => {
                 let error = chain(&error);
-                tracing::warn!(schedule = id, error, "the node's schedule is not added yet: retrying");
+                tracing::warn!(schedule = id, error, "the node could not add its schedule: it retries");
                 left.push(schedule);
             }
             Err(error) => {
                 let error = chain(&error);
-                tracing::error!(schedule = id, error, "the node's schedule was not added");
+                tracing::error!(schedule = id, error, "the node could not add its schedule");
             }
         }
     }

@@ -39,7 +39,7 @@ pub async fn run_until_signal<E: From<RunError>>(
         None | Some(Drained::Empty) => Ok(()),
         Some(Drained::Abandoned) => {
             tracing::warn!(
-                "the drain was given up: the leader recovers the remaining jobs after the session expires"
+                "the node gave up its drain: the leader recovers the remaining jobs after the session expires"
             );
             Err(RunError::Abandoned.into())
         }

@@ -70,11 +70,11 @@ async fn listen(listener: TcpListener, server: SocketAddr, way: watch::Receiver<
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((client, _)) => drop(connections.spawn(serve(client, server, way.clone()))),
-                Err(error) => tracing::warn!(%error, "a connection was not accepted"),
+                Err(error) => tracing::warn!(%error, "the proxy could not accept a connection"),
             },
             Some(ended) = connections.join_next() => {
                 let closed = ended.unwrap_or(Ok(()));
-                tracing::trace!(?closed, "a connection ended");
+                tracing::trace!(?closed, "a connection of the proxy ended");
             }
         }
     }

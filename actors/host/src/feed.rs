@@ -28,11 +28,11 @@ pub(crate) fn watch(zk: &Zk, path: String, heard: Box<dyn Fn(Feed) + Send>) -> O
             match asked.await {
                 Ok(watch) => break watch,
                 Err(error @ ReadError::Disconnected) => {
-                    tracing::debug!(path, error = %chain(&error), "cannot set the watch; it is set again after the reconnect");
+                    tracing::debug!(path, error = %chain(&error), "the node cannot set the watch: it sets the watch again after the reconnect");
                     return;
                 }
                 Err(error @ ReadError::Refused(_)) => {
-                    tracing::warn!(path, error = %chain(&error), "ZooKeeper refused the watch, retrying");
+                    tracing::warn!(path, error = %chain(&error), "ZooKeeper refused the watch: the node requests it again");
                     sleep(RETRY).await;
                     asked = zk.watch_path(path.clone()).boxed();
                 }

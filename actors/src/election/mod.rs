@@ -203,7 +203,7 @@ impl Election {
                     tracing::warn!(node = %self.node, epoch, reason = why.as_str(), "the node lost leadership");
                 }
                 Effect::Refused(rejection) => {
-                    tracing::warn!(node = %self.node, %rejection, "ZooKeeper refused a step of the election, retrying");
+                    tracing::warn!(node = %self.node, %rejection, "ZooKeeper refused a step of the election: the node retries it");
                 }
                 Effect::EpochsUsedUp => {
                     tracing::error!("no epoch is left in this namespace: it cannot have another leader");

@@ -65,7 +65,7 @@ pub(super) fn send(cx: &mut Context<'_, Election>, node: &NodeId, ticket: Ticket
         }),
         Request::Claim(claim) => {
             if let Seat::Queued { .. } | Seat::Replacement = claim.seat() {
-                tracing::warn!(%node, epoch = claim.epoch(), "the leader is silent: replacing it");
+                tracing::warn!(%node, epoch = claim.epoch(), "the leader is silent: the node replaces it");
             }
             cx.commit(claim.ops(node, cx.wall), move |_, outcome| Some(reply(Reply::Claimed(outcome))))
         }
@@ -129,7 +129,7 @@ fn unexpected(requested: usize, got: usize) -> ReadError {
 fn sighting(node: &Node) -> Sighting {
     let (sighting, error) = Sighting::new(node.version, &node.data);
     if let Some(error) = error {
-        tracing::warn!(%error, version = node.version, "/epoch contains no claim that this build can read; only its version is used");
+        tracing::warn!(%error, version = node.version, "the znode /epoch contains no claim that this build can read: the node uses only its version");
     }
     sighting
 }

@@ -205,7 +205,7 @@ impl Concern for Assigner {
             AssignerMsg::Inbox(worker, Err(ReadError::Disconnected)) => Event::Inbox(worker, None),
             AssignerMsg::InboxRead(worker, Err(ReadError::Refused(reason)))
             | AssignerMsg::Inbox(worker, Err(ReadError::Refused(reason))) => {
-                tracing::error!(%worker, %reason, "the inbox of a worker cannot be listed: the worker gets no jobs");
+                tracing::error!(%worker, %reason, "the leader cannot list the inbox of a worker: the worker gets no jobs");
                 Event::InboxRefused(worker)
             }
             AssignerMsg::Resolved(entries) => {
@@ -271,7 +271,7 @@ impl Assigner {
                 }
                 Effect::Fallback(why) => {
                     let used = BuiltInStrategy::default().as_str();
-                    tracing::warn!(reason = %why, used, "the placement strategy that is set cannot be used");
+                    tracing::warn!(reason = %why, used, "the leader cannot use the placement strategy that is set: it uses the default");
                 }
                 Effect::Overdue(jobs) => cx.tell(Tell::Overdue(jobs)),
                 Effect::FencedOut => cx.tell(Tell::FencedOut),

@@ -268,5 +268,5 @@ fn found((job, node): (&JobId, Option<Node>)) -> Found {
 
 /// Logs a failed read. The next round reads again.
 fn note(error: ReadError) {
-    tracing::debug!(error = %chain(&error), "a read of the janitor failed");
+    tracing::debug!(error = %chain(&error), "the janitor could not read ZooKeeper");
 }

@@ -309,7 +309,7 @@ impl<O: Opaque> Concern for Session<O> {
             SessionMsg::Made(Ok(made)) => self.made(cx, made),
             SessionMsg::Made(Err(Failure::Transient(error))) => self.failed(cx, error),
             SessionMsg::Made(Err(Failure::Refused(error))) => {
-                tracing::error!(error = %chain(&error), "the namespace cannot be used");
+                tracing::error!(error = %chain(&error), "the session cannot use the namespace");
                 cx.tell(Tell::Refuse(error));
             }
             SessionMsg::Retry => cx.tell(Tell::Connect),

@@ -78,7 +78,7 @@ impl Report {
                 Some((ahead, txn::update_clock_report(session, &report)))
             }
             (outcome @ (Outcome::Rejected(_) | Outcome::Unknown), _) => {
-                tracing::debug!(?outcome, "the report about this machine's clock was not stored");
+                tracing::debug!(?outcome, "ZooKeeper did not confirm the report about this machine's clock");
                 None
             }
         }

@@ -17,7 +17,7 @@ pub fn follow(span: &Span, trace: Option<&TraceContext>) {
         TraceState::NONE,
     );
     if let Err(error) = span.set_parent(opentelemetry::Context::new().with_remote_span_context(parent)) {
-        tracing::trace!(%error, "cannot link a span to its trace");
+        tracing::trace!(%error, "the process cannot link a span to its trace");
     }
 }
 

@@ -278,7 +278,7 @@ impl ExecutorPool {
             Effect::Recheck(job) => outgoing.recheck.push(job),
             Effect::NotServed => cx.tell(Tell::NotServed),
             Effect::DroppedZombie(job) => {
-                tracing::warn!(%job, "a run outlived its attempt: its result is dropped");
+                tracing::warn!(%job, "a run outlived its attempt: the worker drops its result");
                 counter!(metric::STALE_RESULTS_DROPPED).increment(1);
             }
             Effect::WakeAt(at) => cx.after(Key::Wake, at.since(cx.now), ExecutorPoolMsg::Tell(Event::Wake)),
@@ -329,7 +329,7 @@ impl ExecutorPool {
         let stuck = self.stuck_now();
         if stuck != self.stuck {
             self.stuck = stuck;
-            tracing::warn!(stuck, "slots are held by abandoned runs that have not returned");
+            tracing::warn!(stuck, "the worker counted the slots that abandoned runs still occupy");
             cx.tell(Tell::Usable(self.slots.saturating_sub(stuck)));
         }
     }

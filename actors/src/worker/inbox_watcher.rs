@@ -314,7 +314,7 @@ fn set_aside(job: &JobId, outcome: &Outcome<()>) -> Option<InboxWatcherMsg> {
     match outcome {
         Outcome::Applied(()) => counter!(metric::ZNODES_QUARANTINED).increment(1),
         Outcome::Rejected(_) | Outcome::Unknown => {
-            tracing::debug!(%job, ?outcome, "the job is not quarantined yet")
+            tracing::debug!(%job, ?outcome, "ZooKeeper did not confirm the quarantine of the job: the next listing verifies it")
         }
     }
     None

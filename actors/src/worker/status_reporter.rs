@@ -237,7 +237,7 @@ impl StatusReporter {
                 Effect::Over(id) => closed.push(id.job()),
                 Effect::Refused(ids, reason) => {
                     let segments = ids.len();
-                    tracing::error!(segments, first = ?ids.first(), %reason, "ZooKeeper refused to write results or to extract members, retrying");
+                    tracing::error!(segments, first = ?ids.first(), %reason, "ZooKeeper refused to write results or to extract members: the worker retries");
                 }
                 Effect::WakeAt(at) => {
                     cx.after(Key::Segment(at), at.since(cx.now), StatusReporterMsg::Segment(Event::Wake));
@@ -377,7 +377,7 @@ impl StatusReporter {
                     counter!(metric::UNKNOWN_OUTCOMES_RESOLVED, "outcome" => outcome).increment(1);
                 }
                 Effect::Refused(close, reason) => {
-                    tracing::error!(job = %close.job(), %reason, "ZooKeeper refused to close the attempt, retrying");
+                    tracing::error!(job = %close.job(), %reason, "ZooKeeper refused to close the attempt: the worker retries");
                 }
                 Effect::WakeAt(at) => {
                     cx.after(Key::Close(at), at.since(cx.now), StatusReporterMsg::Tell(Event::Wake));
@@ -393,7 +393,7 @@ impl StatusReporter {
     fn settled(&mut self, cx: &mut Context<'_, Self>, word: Word, settled: Settled) -> JobId {
         if settled == Settled::Zombie {
             cx.tell(Tell::TakenForHung);
-            tracing::warn!(job = %word.0, attempt = word.1, "another node closed the attempt: its result is dropped");
+            tracing::warn!(job = %word.0, attempt = word.1, "another node closed the attempt: the worker drops its result");
         }
         if let Some(pulse) = self.reported.remove(&word) {
             pulse.close(match settled {

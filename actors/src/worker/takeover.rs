@@ -140,7 +140,7 @@ async fn pass(
                 taken.push(Taken { held, fencing_token: Ok(fencing_token) });
             }
             Outcome::Rejected(Rejection { reason: Reason::OverBudget(_) | Reason::NoAuth, .. }) => {
-                tracing::warn!(job = %held.job, "the attempt cannot be moved: ZooKeeper refuses the write");
+                tracing::warn!(job = %held.job, "ZooKeeper refused to move the attempt to this worker");
                 taken.push(Taken { held, fencing_token: Err(Refusal::Failed) });
             }
             Outcome::Rejected(Rejection { reason: Reason::NotSent, .. }) | Outcome::Unknown => {

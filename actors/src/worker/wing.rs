@@ -377,7 +377,7 @@ impl WorkerWing {
                 Event::TakenOver
             }
             Err(error) => {
-                tracing::debug!(worker = %self.id, error = %chain(&error), "the takeover was interrupted");
+                tracing::debug!(worker = %self.id, error = %chain(&error), "the worker could not complete the takeover of attempts");
                 Event::TakeoverInterrupted
             }
         }

@@ -54,7 +54,7 @@ impl AuditFile {
         match (&*file).write_all(&bytes) {
             Ok(()) => {
                 if *lost > 0 {
-                    tracing::info!(%path, lost = *lost, "audit lines are written to the file again");
+                    tracing::info!(%path, lost = *lost, "the gateway writes audit lines to the file again");
                 }
                 *lost = 0;
                 Ok(())

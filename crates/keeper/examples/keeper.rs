@@ -32,7 +32,7 @@ fn main() -> ExitCode {
                 text = format!("{text}: {deeper}");
                 source = deeper.source();
             }
-            tracing::error!("{text}");
+            tracing::error!(error = text, "the keeper cannot serve clients");
             ExitCode::FAILURE
         }
     }

@@ -118,7 +118,7 @@ impl Exporter {
     /// Sends the queued spans, for at most [`FLUSH`]. Blocks the thread, which must not be a runtime thread.
     pub fn stop(self) {
         if let Err(error) = self.provider.shutdown_with_timeout(FLUSH) {
-            tracing::debug!(%error, "the last spans were not sent");
+            tracing::debug!(%error, "the process could not send its last spans");
         }
     }
 }

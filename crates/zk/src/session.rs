@@ -152,11 +152,11 @@ pub async fn shortest_timeout(to: &ConnectString, access: &Access, requested: Du
             // The session ends when the client is dropped.
             Ok(Ok(client)) => Some(client.session_timeout()),
             Ok(Err(error)) => {
-                tracing::debug!(%server, %error, "the session timeout of this server is unknown");
+                tracing::debug!(%server, %error, "the server did not grant a session: its session timeout is unknown");
                 None
             }
             Err(_) => {
-                tracing::debug!(%server, within = ?ASK_WITHIN, "the session timeout of this server is unknown");
+                tracing::debug!(%server, within = ?ASK_WITHIN, "the server did not answer in time: its session timeout is unknown");
                 None
             }
         }

@@ -103,7 +103,9 @@ async fn run(session: Session, to: broadcast::Sender<Sent>, watching: watch::Sen
                 }
                 watching.send_replace(false);
             }
-            Err(error) => tracing::debug!(error = %chain(&error), "the watch was refused: retrying"),
+            Err(error) => {
+                tracing::debug!(error = %chain(&error), "the client cannot watch the events: it retries")
+            }
         }
         session.sleep(RETRY).await;
     }

@@ -70,7 +70,7 @@ impl Runtime for OnTokio {
             match exposed(&zk).await {
                 Ok(exposed) => Some(exposed.into_iter().map(|exposed| exposed.path).collect()),
                 Err(error) => {
-                    tracing::debug!(error = %chain(&error), "the access lists were not checked");
+                    tracing::debug!(error = %chain(&error), "the client could not check the access lists");
                     None
                 }
             }

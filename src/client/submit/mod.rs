@@ -276,7 +276,7 @@ impl Client {
         // Without an await before it, so that the batcher receives submissions in the order of their first polls. If
         // the batcher has ended, the submission and its reply channel are dropped here.
         if self.0.inbox.send(submission).is_err() {
-            tracing::debug!(job = %id, "the batcher has ended");
+            tracing::debug!(job = %id, "the batcher ended before it received the submission");
         }
         drop(turn);
         async move {

@@ -148,7 +148,7 @@ impl Packed {
     /// It was not created. Members of a segment that may have been applied are not answered, which their callers see as unknown.
     pub(super) fn refuse(self, error: impl Fn(JobId) -> SubmitError) {
         if self.maybe {
-            tracing::warn!(segment = %self.id, "a segment was refused, but an earlier copy may have been applied");
+            tracing::warn!(segment = %self.id, "ZooKeeper refused a segment, but it may have applied an earlier copy");
             return;
         }
         for (member, job) in members(self.id).zip(self.jobs) {

@@ -211,7 +211,7 @@ pub(super) fn refuse(jobs: Vec<Submission>, reason: &Reason) -> Vec<Submission> 
     for job in jobs {
         let id = job.id.clone();
         if job.maybe {
-            tracing::warn!(job = %id, %reason, "the submission was refused, but an earlier copy may have been applied");
+            tracing::warn!(job = %id, %reason, "ZooKeeper refused the submission, but it may have applied an earlier copy");
             continue;
         }
         job.settle(Err(SubmitError::Refused { id, reason: reason.clone() }));

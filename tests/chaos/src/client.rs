@@ -372,7 +372,7 @@ impl Caller {
     /// violation.
     fn no_group(&self, roster: &Roster, error: &Error) -> bool {
         let id = &roster.id;
-        tracing::info!(%id, %error, "the group may be incomplete");
+        tracing::info!(%id, %error, "the client does not know whether the group is complete");
         match error {
             // The group was removed after its retention in the meantime.
             Error::Group(GroupError::NotFound { .. }) => {}
@@ -399,7 +399,7 @@ impl Caller {
     /// Pauses the kind until another client resumes it. The transactions show the result.
     async fn pause(&self) {
         if let Err(error) = self.client.pause_kind(&pausable(), "a chaos run").await {
-            tracing::info!(%error, "the kind may not be paused");
+            tracing::info!(%error, "the client does not know whether the kind is paused");
         }
     }
 

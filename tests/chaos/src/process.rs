@@ -187,7 +187,7 @@ fn pid(child: &Child) -> Pid {
 
 fn signal(child: &Child, signal: Signal) {
     if let Err(error) = kill(pid(child), signal) {
-        tracing::debug!(%error, "a process that has ended cannot be signalled");
+        tracing::debug!(%error, "the test cannot signal a process that has ended");
     }
 }
 

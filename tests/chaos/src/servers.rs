@@ -261,7 +261,7 @@ impl Keeper {
         if let Some(child) = &self.child {
             let pid = Pid::from_raw(i32::try_from(child.id()).expect("Linux pids fit an i32"));
             if let Err(error) = kill(pid, signal) {
-                tracing::debug!(%error, "a process that has ended cannot be signalled");
+                tracing::debug!(%error, "the test cannot signal a process that has ended");
             }
         }
     }

@@ -196,7 +196,7 @@ impl Begun {
             && let Err(Unwritten) = file.append(&entry)
         {
             // The request has ended, so it cannot be refused. The file has logged the cause.
-            tracing::debug!(number = entry.number, "an audit line is only in the log");
+            tracing::debug!(number = entry.number, "the gateway wrote an audit line only to the log");
         }
         tracing::info!(
             target: TARGET,
@@ -211,8 +211,8 @@ impl Begun {
             millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
             request_id = id.as_str(),
             left_out,
-            "{}",
-            if status.is_some() { "the gateway answered" } else { "the caller disconnected before the answer" },
+            "the gateway {}",
+            if status.is_some() { "answered a request" } else { "lost the caller of a request before the answer" },
         );
     }
 }

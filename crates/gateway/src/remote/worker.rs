@@ -235,7 +235,7 @@ impl RemoteWorker {
                         state.table.take_over(was, is);
                     }
                     Err(refusal) => {
-                        tracing::info!(%job, attempt, ?refusal, "an attempt of a remote worker is not taken over");
+                        tracing::info!(%job, attempt, ?refusal, "the gateway did not take over an attempt of a remote worker");
                     }
                 }
             }
@@ -250,7 +250,7 @@ impl RemoteWorker {
         {
             let mut state = self.state();
             if state.adoption != Adoption::Over {
-                tracing::warn!(key = %self.key, "not all attempts of a remote worker were taken over");
+                tracing::warn!(key = %self.key, "the gateway did not take over all attempts of a remote worker");
             }
             state.adoption = Adoption::Over;
             state.table.give_up();
@@ -376,7 +376,7 @@ impl RemoteWorker {
         let mut life = self.life.subscribe();
         // The sender lives as long as `self`, so the wait ends with the last state.
         if life.wait_for(|life| matches!(life, Life::Ended | Life::Refused(_))).await.is_err() {
-            tracing::debug!(key = %self.key, "the remote worker was dropped");
+            tracing::debug!(key = %self.key, "the gateway dropped the remote worker");
         }
     }
 

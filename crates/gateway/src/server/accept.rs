@@ -57,7 +57,7 @@ impl Acceptor {
             match accepted {
                 Ok((stream, peer)) => self.take(stream, peer),
                 Err(error) if of_the_peer(&error) => {
-                    tracing::debug!(%error, "a connection ended before it was accepted");
+                    tracing::debug!(%error, "a connection ended before the gateway accepted it");
                 }
                 Err(error) => {
                     let address = self.listener.local_addr().ok();
@@ -74,7 +74,7 @@ impl Acceptor {
             return self.turn_away(stream);
         };
         if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "cannot set TCP_NODELAY: answers may be delayed");
+            tracing::debug!(%error, "the gateway could not set TCP_NODELAY on a connection: answers may be delayed");
         }
         let (router, phase, header_time) = (self.router.clone(), self.phase.clone(), self.header_time);
         // Separate tasks, so that a connection without TLS does not need the memory of one with TLS.
@@ -92,8 +92,8 @@ impl Acceptor {
                     let from = From { peer, certificate: ClientCertificate::of(stream.get_ref().1, &tls) };
                     connection::serve(stream, from, router, header_time, phase).await;
                 }
-                Ok(Err(error)) => tracing::debug!(%peer, %error, "the TLS handshake failed"),
-                Err(_) => tracing::debug!(%peer, "the TLS handshake took too long"),
+                Ok(Err(error)) => tracing::debug!(%peer, %error, "the TLS handshake of a connection failed"),
+                Err(_) => tracing::debug!(%peer, "the TLS handshake of a connection took too long"),
             }
             drop(permit);
         });

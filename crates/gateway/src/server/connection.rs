@@ -131,7 +131,7 @@ async fn answer(
 /// Peers may end connections at any time, so this is not a warning.
 fn log(peer: SocketAddr, ended: Result<(), impl fmt::Display>) {
     if let Err(error) = ended {
-        tracing::debug!(%peer, %error, "a connection ended");
+        tracing::debug!(%peer, %error, "a connection to the gateway ended");
     }
 }
 

@@ -98,7 +98,7 @@ impl Gateway {
         let requests = timeout(STOP_WITHIN, self.connections.acquire_many(self.most));
         let (requests, ()) = tokio::join!(requests, self.remote_workers.stop());
         if requests.is_err() {
-            tracing::info!("some requests did not end in time: the gateway closes their connections");
+            tracing::info!("the gateway closes connections whose requests did not end in time");
         }
         self.phase.send_replace(Phase::Over);
         self.client.clone().close().await;
@@ -234,7 +234,7 @@ async fn supervise(acceptor: Acceptor) -> bool {
             Ok(()) => return true,
             Err(error) if error.is_cancelled() => return false,
             Err(error) => {
-                tracing::error!(%error, "the gateway's accept loop failed: restarting it");
+                tracing::error!(%error, "the accept loop of the gateway panicked: the gateway restarts it");
                 metrics::counter!(bellwether::metrics::ACTOR_RESTARTS).increment(1);
                 died.retain(|at| at.elapsed() < RESTARTS_WITHIN);
                 died.push(Instant::now());

@@ -125,7 +125,7 @@ async fn ended(outcome: &mut watch::Receiver<Outcome>) {
 
 fn report(ended: Result<(), tokio::task::JoinError>) {
     if let Err(error) = ended {
-        warn!(error = &error as &dyn std::error::Error, "a connection task panicked");
+        warn!(error = &error as &dyn std::error::Error, "a connection task of the keeper panicked");
     }
 }
 

@@ -37,7 +37,7 @@ pub(crate) async fn run(global: &Global, output: Output, command: Placement) -> 
     let document = PlacementDocument::new(strategy.as_ref());
     if !document.built_in {
         tracing::warn!(
-            "{} is not a built-in strategy: a leader without a custom strategy of this name uses least-loaded",
+            "the strategy {} is not built in: a leader without a custom strategy of this name uses least-loaded",
             document.strategy
         );
     }

@@ -17,7 +17,7 @@ pub(super) fn user_and_host() -> String {
 pub(super) fn protect_memory() {
     #[cfg(target_os = "linux")]
     if let Err(error) = nix::sys::prctl::set_dumpable(false) {
-        tracing::warn!(%error, "the memory of this process is not protected from other processes of its user");
+        tracing::warn!(%error, "the process could not protect its memory from other processes of its user");
     }
 }
 

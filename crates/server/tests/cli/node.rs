@@ -71,7 +71,7 @@ async fn a_node_that_cannot_hand_back_its_jobs_warns_and_fails() {
     node.signal(Signal::SIGTERM);
     let (code, said) = ended(&mut node).await;
     assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("WARN") && said.contains("the drain was given up"), "{said}");
+    assert!(said.contains("WARN") && said.contains("the node gave up its drain"), "{said}");
 }
 
 #[tokio::test]

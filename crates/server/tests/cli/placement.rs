@@ -26,7 +26,7 @@ fn the_placement_strategy_is_shown_and_set() {
     run_in(&to, &["placement", "set", "rendezvous"]).exits(0);
     assert_eq!(show(), document("rendezvous", true, true));
     run_in(&to, &["placement", "set", "fullest"]).exits(0).says(
-        "fullest is not a built-in strategy: a leader without a custom strategy of this name uses least-loaded",
+        "the strategy fullest is not built in: a leader without a custom strategy of this name uses least-loaded",
     );
     assert_eq!(show(), document("fullest", false, true));
     run_in(&to, &["placement", "set", "a b"]).exits(2).says("strategy has ' ' at byte 1");

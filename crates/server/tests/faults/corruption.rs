@@ -128,7 +128,7 @@ async fn an_unreadable_queue_entry_is_left_unchanged_until_it_is_repaired() {
     let leader = stage.node("leader").candidate().start();
     let _worker = stage.node("worker").worker().start();
     stage.other_jobs_run("other").await;
-    told(&leader, "a znode cannot be read and is left unchanged path=\"/ready", 2).await;
+    told(&leader, "the node cannot read a znode and leaves it unchanged path=\"/ready", 2).await;
     assert!(ids.iter().all(|job| !stage.runs.begun().contains_key(job.as_str())));
 
     for (job, intact) in ids.iter().zip(intact) {
@@ -166,7 +166,7 @@ async fn an_unreadable_delayed_entry_is_left_unchanged_until_it_is_repaired() {
     let leader = stage.node("second").start();
     stage.led_by(&leader).await;
     stage.other_jobs_run("other").await;
-    told(&leader, "a znode cannot be read and is left unchanged path=\"/delayed", 2).await;
+    told(&leader, "the node cannot read a znode and leaves it unchanged path=\"/delayed", 2).await;
     for (path, intact) in at.iter().zip(intact) {
         stage.write(path, intact).await;
     }
@@ -220,13 +220,13 @@ async fn a_worker_with_an_unreadable_registration_gets_no_jobs() {
         assert_eq!(stage.zk.commit(register).await, Outcome::Applied(()));
         unreadable.push(id);
     }
-    told(&leader, "a znode cannot be read and is left unchanged path=\"/workers", 2).await;
+    told(&leader, "the node cannot read a znode and leaves it unchanged path=\"/workers", 2).await;
     stage.other_jobs_run("other").await;
     let shown = stage.client.workers().await.unwrap();
     assert_eq!(shown.iter().filter(|worker| worker.info.is_err()).count(), 2, "unreadable workers are shown");
     // A worker whose registration is damaged later gets no new jobs either.
     stage.damage(&path::worker(sound), Damage::Future).await;
-    told(&leader, "a znode cannot be read and is left unchanged path=\"/workers", 3).await;
+    told(&leader, "the node cannot read a znode and leaves it unchanged path=\"/workers", 3).await;
     let ids = stage.submit([stage.runs.job("later")]).await;
     let _second = stage.node("second").worker().start();
     let jobs = stage.over(&ids).await;

@@ -128,7 +128,7 @@ fn apply(context: &JobContext, Report { progress, checkpoint }: Report) -> Resul
     }
     if let Err(error) = context.renew_lease(context.lease()) {
         // The attempt is about to be stopped: the next answer contains the stop.
-        tracing::debug!(job = %context.job(), %error, "the lease of a remote attempt is not renewed");
+        tracing::debug!(job = %context.job(), %error, "the gateway did not renew the lease of a remote attempt");
     }
     Ok(())
 }

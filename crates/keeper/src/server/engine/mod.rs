@@ -365,6 +365,6 @@ impl Engine {
 /// Sends an answer; a receiver that no longer waits is ignored.
 fn hand<T>(answer: oneshot::Sender<T>, value: T) {
     if answer.send(value).is_err() {
-        debug!("an answer was dropped: its receiver no longer waits");
+        debug!("the keeper dropped an answer: its receiver no longer waits");
     }
 }

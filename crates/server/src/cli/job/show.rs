@@ -137,7 +137,7 @@ async fn told(
 /// The live workers, by which the nodes of ended jobs are named. The command does not fail without them.
 async fn workers(client: &Client) -> Vec<WorkerView> {
     client.workers().await.unwrap_or_else(|error| {
-        tracing::debug!(%error, "could not read the workers: jobs are shown without their nodes");
+        tracing::debug!(%error, "the command could not read the workers: it shows jobs without their nodes");
         Vec::new()
     })
 }
