@@ -45,14 +45,15 @@ class Executor:
                 return failed(f"stopped: {job.stop_reason}")
             return failed("the handler cancelled itself")
         except (Invalid, RetryLater) as outcome:
-            log.info("job %s, attempt %d: %r", job.id, job.attempt, outcome)
+            log.info("the handler ended job %s, attempt %d: %r", job.id, job.attempt, outcome)
             return outcome_of_error(outcome)
         except Exception as error:
             if job.cancelled:
-                log.info("job %s, attempt %d ended after it was asked to stop: %r", job.id, job.attempt, error)
+                facts = (job.id, job.attempt, error)
+                log.info("the handler of job %s, attempt %d ended after it was asked to stop: %r", *facts)
                 return outcome_of_error(error)
-            facts = (job.id, job.kind, job.attempt)
-            log.warning("job %s of kind %s, attempt %d failed", *facts, exc_info=of_handler(error))
+            named = (job.id, job.kind, job.attempt)
+            log.warning("the handler of job %s of kind %s failed in attempt %d", *named, exc_info=of_handler(error))
             return outcome_of_error(error)
 
     async def _call(self, kind: Kind, entry: Entry) -> object:

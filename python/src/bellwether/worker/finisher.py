@@ -74,12 +74,12 @@ class Finisher:
         elif len(batch) == 1 and is_refused(error):
             self._replace(batch[0], error)
         else:
-            log.error("finish: %s", error)
+            log.error("the gateway answered the finish of attempts with an error: %s", error)
             await asyncio.sleep(ERROR_PAUSE)
 
     def _replace(self, finished: Finished, error: ApiError) -> None:
         facts = finished.facts
-        log.error("job %s, attempt %d: the gateway refuses its outcome: %s", facts.id, facts.attempt, error)
+        log.error("the gateway refused the outcome of job %s, attempt %d: %s", facts.id, facts.attempt, error)
         if "succeeded" in finished.outcome:
             outcome = protocol.failed(f"the gateway refused the result: {error}")
             self._table.replace_outcome((facts.id, facts.fencing_token), outcome)
@@ -90,5 +90,6 @@ class Finisher:
         facts = finished.facts
         if end.status != "closed":
             reason = "" if end.problem is None else f": {end.problem.detail}"
-            log.warning("job %s, attempt %d: %s%s", facts.id, facts.attempt, end.status, reason)
+            details = (facts.id, facts.attempt, end.status, reason)
+            log.warning("the gateway did not confirm the outcome of job %s, attempt %d: %s%s", *details)
         self._table.ended((facts.id, facts.fencing_token))

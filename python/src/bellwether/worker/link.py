@@ -87,7 +87,7 @@ class Link:
             except (Unavailable, OutcomeUnknown) as error:
                 if is_end(error):
                     raise
-                log.warning("%s: %s; trying again", name, error)
+                log.warning("the gateway did not answer the call %s, and the worker repeats it: %s", name, error)
                 await asyncio.sleep(max(pause * random.uniform(0.5, 1.0), error.retry_after or 0.0))  # noqa: S311
                 pause = min(pause * 2, LONGEST_PAUSE)
 
@@ -106,14 +106,14 @@ class Link:
         if self.draining:
             await self.until_answered("drain", lambda: protocol.drain(self.key))
         self.worker, self.timeout = found.worker, found.timeout
-        log.info("registered as worker %s at %s", found.worker, self._addresses.current)
+        log.info("the worker registered as %s at %s", found.worker, self._addresses.current)
         return found
 
     async def _register_again(self, registrations: int) -> None:
         async with self._registering:
             if self._registrations != registrations:
                 return  # another call has registered the worker
-            log.warning("the gateway does not know this worker: registering again")
+            log.warning("the gateway does not know this worker: it registers again")
             await self._register()
 
     async def leave(self, within: float) -> None:

@@ -190,7 +190,7 @@ class Worker:
             call = protocol.heartbeat(self._link.key, beats, max(1.0, self._link.timeout / 3))
             return await self._link.once(call)
         except ApiError as error:
-            log.warning("heartbeat: %s", error)
+            log.warning("the gateway did not confirm the heartbeat of the worker: %s", error)
             await asyncio.sleep(min(1.0, self._link.timeout / 10))
             return None
 
@@ -198,7 +198,8 @@ class Worker:
         try:
             return await self._link.until_answered(name, build)
         except ApiError as error:
-            log.error("%s: %s", name, error)  # noqa: TRY400 - the error is the gateway's answer
+            # The error is the gateway's answer.
+            log.error("the gateway answered the call %s of the worker with an error: %s", name, error)  # noqa: TRY400
             await asyncio.sleep(ERROR_PAUSE)
             return None
 
@@ -243,7 +244,7 @@ class Worker:
         for stop in answer.stops:
             entry = self._table.stop(stop)
             if entry is not None and not entry.job.cancelled:
-                log.info("job %s, attempt %d must stop: %s", entry.job.id, entry.job.attempt, stop.reason)
+                log.info("the gateway stops job %s, attempt %d: %s", entry.job.id, entry.job.attempt, stop.reason)
                 self._interrupt(entry, stop.reason)
                 news = True
         if answer.draining and self._end is not None and not self._end.is_set():
@@ -264,7 +265,7 @@ class Worker:
     # End
 
     async def _drain(self) -> None:
-        log.info("draining: %d jobs run", len(self._table.running))
+        log.info("the worker drains: it still runs %d jobs", len(self._table.running))
         self._link.draining = True
         with contextlib.suppress(ApiError, asyncio.TimeoutError):
             drain = self._link.until_answered("drain", lambda: protocol.drain(self._link.key))
@@ -273,7 +274,7 @@ class Worker:
             for entry in self._table.running:
                 self._interrupt(entry, "drain")
             if not await self._quiet(STOP_GRACE):
-                log.warning("handing back %d jobs that still run", len(self._table.running))
+                log.warning("the worker hands back %d jobs that still run", len(self._table.running))
         await self._link.leave(LEAVE_WITHIN)
 
     async def _quiet(self, within: float) -> bool:
