@@ -13,6 +13,8 @@ mod fuzz;
 mod fuzz_http;
 mod install;
 mod kubernetes;
+#[cfg(test)]
+mod log_messages;
 mod messages;
 mod mutate;
 mod package;
