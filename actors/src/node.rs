@@ -101,8 +101,8 @@ impl Node {
         let fails = match ended {
             Ended::Died(error) => {
                 tracing::error!(?part, %error, "a part of the node died: the node restarts it and the parts that depend on it");
-                counter!(metric::ACTOR_RESTARTS).increment(1);
                 if self.restarts.allows(cx.now) {
+                    counter!(metric::ACTOR_RESTARTS).increment(1);
                     stop_from(cx, part);
                     return start_from(cx, part);
                 }

@@ -98,8 +98,8 @@ impl LeaderWing {
             reason = why,
             "an actor of the leader wing died: the node restarts all of them"
         );
-        counter!(metric::ACTOR_RESTARTS).increment(1);
         if self.restarts.allows(cx.now) {
+            counter!(metric::ACTOR_RESTARTS).increment(1);
             cx.tell(Tell::Stop);
             cx.tell(Tell::Start(epoch));
         } else {

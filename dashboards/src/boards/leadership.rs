@@ -50,7 +50,7 @@ pub(super) fn board() -> Board {
                         line("jobs", growth("bellwether_orphaned_jobs_recovered_total", "")),
                     ]),
                     lines("How many inboxes of lost workers are not empty yet?", Count, Above(1.0, 2.0), "If the value stays above 0, the jobs in these inboxes are stuck.", [line("inboxes", "max(bellwether_orphaned_inboxes)")]),
-                    lines("How many actors were restarted?", Count, Above(1.0, 1.0), "Each restart is a defect.", [line("{{instance}}", growth("bellwether_actor_restarts_total", "instance"))]),
+                    lines("How many actors were restarted?", Count, Above(1.0, 1.0), "Each restart is a defect. A group of actors that restart together, and the accept loop of the gateway, count as one.", [line("{{instance}}", growth("bellwether_actor_restarts_total", "instance"))]),
                 ],
             ),
         ],

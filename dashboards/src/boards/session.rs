@@ -44,7 +44,7 @@ pub(super) fn board() -> Board {
                 "Which outcomes were unknown?",
                 vec![
                     lines("How many replies were lost?", Count, Above(1.0, 100.0), "Writes whose outcome was unknown.", [line( "{{instance}}", growth("bellwether_zookeeper_unknown_outcomes_total", "instance"), )]),
-                    lines("What was the outcome of these writes?", Count, Any, "Determined by reading back. Counts jobs, not transactions; the assignment of a segment counts as one job.", [line("{{outcome}}", growth("bellwether_unknown_outcomes_resolved_total", "outcome"))]),
+                    lines("What was the outcome of these writes?", Count, Any, "Determined by reading back. Counts outcomes, not transactions: one per submitted job, per assignment of a job or a segment, and per attempt end.", [line("{{outcome}}", growth("bellwether_unknown_outcomes_resolved_total", "outcome"))]),
                     lines("How many writes came too late?", Count, Above(1.0, 10.0), "Leadership terms that ended with such a write, and results of attempts that another node had closed.", [line("terms of {{instance}}", growth("bellwether_leadership_terms_fenced_total", "instance")), line("results of {{instance}}", growth("bellwether_stale_results_dropped_total", "instance"))]),
                 ],
             ),

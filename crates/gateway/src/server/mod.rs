@@ -235,12 +235,12 @@ async fn supervise(acceptor: Acceptor) -> bool {
             Err(error) if error.is_cancelled() => return false,
             Err(error) => {
                 tracing::error!(%error, "the accept loop of the gateway panicked: the gateway restarts it");
-                metrics::counter!(bellwether::metrics::ACTOR_RESTARTS).increment(1);
                 died.retain(|at| at.elapsed() < RESTARTS_WITHIN);
                 died.push(Instant::now());
                 if died.len() > RESTARTS {
                     return false;
                 }
+                metrics::counter!(bellwether::metrics::ACTOR_RESTARTS).increment(1);
             }
         }
     }
