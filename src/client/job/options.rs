@@ -59,9 +59,9 @@ pub struct JobOptions {
     /// The priority: [`JobOptions::priority()`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
-    /// The tags that the worker must have: [`JobOptions::tags()`].
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub tags: Vec<String>,
+    /// The tags that the worker must have: [`JobOptions::tags()`]. An empty list means none, also if the kind has some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tags: Option<Vec<String>>,
     /// Jobs with the same key prefer the same worker: [`JobOptions::affinity()`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub affinity: Option<String>,
@@ -101,7 +101,7 @@ impl JobOptions {
             auto_renew,
             dead_letter: Some(dead_letter),
             priority: Some(priority.get()),
-            tags: tags.iter().map(ToString::to_string).collect(),
+            tags: (!tags.is_empty()).then(|| tags.iter().map(ToString::to_string).collect()),
             affinity: affinity.as_ref().map(ToString::to_string),
             lane: lane.as_ref().map(ToString::to_string),
         }
@@ -152,9 +152,10 @@ impl JobOptions {
         Self { priority: Some(priority), ..self }
     }
 
-    /// Requires a worker with these tags, at most 32. They replace the tags that were set before.
+    /// Requires a worker with these tags, at most 32. They replace the tags that were set before, so an empty list removes those of
+    /// the kind.
     pub fn tags(self, tags: impl IntoIterator<Item: Into<String>>) -> Self {
-        Self { tags: tags.into_iter().map(Into::into).collect(), ..self }
+        Self { tags: Some(tags.into_iter().map(Into::into).collect()), ..self }
     }
 
     /// Prefers, under the rendezvous strategy, the worker that runs other jobs with this key.
@@ -167,7 +168,7 @@ impl JobOptions {
         Self { lane: Some(lane.as_ref().to_owned()), ..self }
     }
 
-    /// Takes the options that are not set here from `defaults`. An empty list of tags counts as not set.
+    /// Takes the options that are not set here from `defaults`.
     pub fn or(self, defaults: Self) -> Self {
         Self {
             max_attempts: self.max_attempts.or(defaults.max_attempts),
@@ -178,7 +179,7 @@ impl JobOptions {
             auto_renew: self.auto_renew.or(defaults.auto_renew),
             dead_letter: self.dead_letter.or(defaults.dead_letter),
             priority: self.priority.or(defaults.priority),
-            tags: if self.tags.is_empty() { defaults.tags } else { self.tags },
+            tags: self.tags.or(defaults.tags),
             affinity: self.affinity.or(defaults.affinity),
             lane: self.lane.or(defaults.lane),
         }
@@ -193,7 +194,7 @@ impl JobOptions {
     }
 
     pub(super) fn checked(&self) -> Result<Checked, JobError> {
-        let mut tags = self.tags.iter().map(Tag::new).collect::<Result<Vec<_>, _>>()?;
+        let mut tags = self.tags.iter().flatten().map(Tag::new).collect::<Result<Vec<_>, _>>()?;
         tags.sort();
         tags.dedup();
         if tags.len() > MAX_TAGS {

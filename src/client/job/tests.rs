@@ -126,6 +126,9 @@ fn a_job_overrides_the_options_of_its_kind() {
     assert_eq!(record.priority, Priority::HIGHEST);
     assert_eq!(record.placement.tags, [Tag::new("eu").unwrap()]);
     assert_eq!(record.placement.lane.unwrap().as_str(), "urgent");
+
+    let untagged = self::record(Render::job(&1).tags(Vec::<String>::new()));
+    assert_eq!(untagged.placement.tags, [], "an empty list removes the tags of the kind");
 }
 
 #[test]
@@ -243,14 +246,17 @@ fn later_options_complete_each_other() {
         (options.max_losses, options.timeout, options.lease, Some(true),)
     );
     let both = all.priority(1).tags(["u"]);
-    assert_eq!((both.priority, both.max_attempts, both.tags.len()), (Some(1), Some(7), 1));
+    assert_eq!(
+        (both.priority, both.max_attempts, both.tags.as_deref().map(<[_]>::len)),
+        (Some(1), Some(7), Some(1))
+    );
     let backoff = both.backoff(Duration::from_secs(1), Duration::from_secs(2)).lane("m").affinity("other");
     assert_eq!(
         (backoff.lane.as_deref(), backoff.dead_letter, backoff.priority),
         (Some("m"), Some(true), Some(1))
     );
     let attempts = backoff.max_attempts(3).max_losses(4).auto_renew(false).dead_letter(false);
-    assert!(attempts.backoff.is_some() && attempts.tags == ["u"]);
+    assert!(attempts.backoff.is_some() && attempts.tags == Some(vec!["u".to_owned()]));
 }
 
 #[test]

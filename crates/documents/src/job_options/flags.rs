@@ -49,6 +49,11 @@ fn shown(default: &Value) -> String {
     }
 }
 
+/// Returns the list of tags; an empty text is an empty list.
+fn tags(given: Vec<Value>) -> Value {
+    if given == [""] { Value::Array(Vec::new()) } else { Value::Array(given) }
+}
+
 fn integer(text: &str) -> Result<Value, String> {
     text.parse::<u32>().map(Value::from).map_err(|error| error.to_string())
 }
@@ -75,7 +80,9 @@ fn name(text: &str) -> Result<Value, String> {
 impl FromArgMatches for Options {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         let given = |option: &JobOption| match option.form {
-            Form::Tags => matches.get_many::<Value>(option.flag).map(|tags| tags.cloned().collect::<Value>()),
+            Form::Tags => {
+                matches.get_many::<Value>(option.flag).map(|tags| tags.cloned().collect()).map(tags)
+            }
             Form::Integer { .. } | Form::Duration | Form::Backoff | Form::Truth | Form::Name => {
                 matches.get_one::<Value>(option.flag).cloned()
             }
@@ -137,6 +144,7 @@ mod tests {
         let tags = Ok(JobOptions::new().tags(["a", "b"]));
         assert_eq!(parse(&["--tags", "a,b"]), tags);
         assert_eq!(parse(&["--tags", "a", "--tags", "b"]), tags);
+        assert_eq!(parse(&["--tags", ""]), Ok(JobOptions::new().tags(Vec::<String>::new())));
     }
 
     #[test]

@@ -112,7 +112,7 @@ const JOB_OPTIONS: [JobOption; 11] = [
         name: "tags",
         flag: "tags",
         form: Form::Tags,
-        text: "Tags that the worker must have, at most 32.",
+        text: "Tags that the worker must have, at most 32; an empty list removes those of the kind.",
     },
     JobOption {
         name: "affinity",
