@@ -83,7 +83,7 @@ def gateway(command: str, server: DevServer, protected: Access | None = None) ->
         "node",
         "--roles",
         "gateway",
-        "--http-addr",
+        "--http-listen",
         address,
         *arguments,
     ]

@@ -22,7 +22,7 @@ class Gateway:
     def __init__(self, command: str, zookeeper: str) -> None:
         port = free_port()
         self.url = f"http://127.0.0.1:{port}"
-        arguments = ["--zookeeper", zookeeper, "node", "--roles", "gateway", "--http-addr", f"127.0.0.1:{port}"]
+        arguments = ["--zookeeper", zookeeper, "node", "--roles", "gateway", "--http-listen", f"127.0.0.1:{port}"]
         self.process = subprocess.Popen([command, *arguments])
 
     def is_ready(self) -> bool:

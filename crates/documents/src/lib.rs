@@ -25,6 +25,8 @@ mod lane;
 mod leader;
 mod limit;
 mod member;
+#[cfg(test)]
+mod names;
 mod new_group;
 mod new_job;
 mod new_pause;

@@ -14,9 +14,10 @@ pub struct NewGroup {
     /// Kind of the members.
     #[schema(value_type = KindText)]
     kind: String,
-    /// Name of the group.
+    /// Id of the group.
+    #[arg(value_name = "GROUP")]
     #[schema(value_type = NameText)]
-    name: String,
+    id: String,
     /// Number of members, at most 1,000,000. It may be set later by creating the group again, and cannot be changed.
     #[arg(long, value_name = "N")]
     #[schema(maximum = 1_000_000)]
@@ -31,9 +32,9 @@ pub struct NewGroup {
 }
 
 impl NewGroup {
-    /// Returns the group, unchecked: [`Client::group`](bellwether::Client::group) checks its names and its total.
+    /// Returns the group, unchecked: [`Client::group`](bellwether::Client::group) checks its kind, id and total.
     pub fn into_group(self) -> Group {
-        let group = Group::new(&self.kind, &self.name);
+        let group = Group::new(&self.kind, &self.id);
         let group = group.fail_fast(self.fail_fast).join(self.join.unwrap_or(true));
         match self.total {
             Some(total) => group.total(total),

@@ -18,7 +18,7 @@ with_ticks! {
     #[serde(deny_unknown_fields)]
     #[schema(as = NewSchedule)]
     pub struct NewSchedule<J: Args> {
-        /// Name of the schedule.
+        /// Id of the schedule.
         #[arg(value_name = "SCHEDULE")]
         #[schema(value_type = ScheduleText)]
         id: String,
@@ -30,7 +30,7 @@ with_ticks! {
         #[arg(long, value_name = "JOB")]
         #[schema(value_type = Option<NameText>)]
         job_id: Option<String>,
-        /// Whether to replace a schedule that has this name and another spec. Otherwise that is a conflict.
+        /// Whether to replace a schedule that has this id and another spec. Otherwise that is a conflict.
         #[arg(long)]
         #[serde(default)]
         replace: bool,

@@ -18,7 +18,7 @@ use super::{
 #[derive(Debug, Clone, Default, Serialize, ToSchema)]
 #[schema(as = Schedule)]
 pub struct ScheduleDocument {
-    /// Name of the schedule.
+    /// Id of the schedule.
     id: String,
     /// State of the schedule.
     #[schema(required)]

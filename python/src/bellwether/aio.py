@@ -221,10 +221,16 @@ class AsyncBellwether(Application):
     # Groups
 
     async def group(
-        self, kind: str, name: str, *, total: int | None = None, fail_fast: bool = False, join: bool = True
+        self,
+        kind: str,
+        id: str,  # noqa: A002
+        *,
+        total: int | None = None,
+        fail_fast: bool = False,
+        join: bool = True,
     ) -> AsyncGroupHandle:
         """Creates a group, or returns the handle of the same group if it exists."""
-        view = await self.send(calls.create_group(kind, name, total, fail_fast=fail_fast, join=join))
+        view = await self.send(calls.create_group(kind, id, total, fail_fast=fail_fast, join=join))
         return AsyncGroupHandle(self, view, fail_fast=fail_fast, join=join)
 
     async def get_group(self, group: str) -> GroupView:

@@ -139,9 +139,14 @@ def list_jobs(query: Mapping[str, str], limit: int, after: str | None) -> Call[P
 
 
 def create_group(
-    kind: str, name: str, total: int | None, *, fail_fast: bool = False, join: bool = True
+    kind: str,
+    id: str,  # noqa: A002
+    total: int | None,
+    *,
+    fail_fast: bool = False,
+    join: bool = True,
 ) -> Call[GroupView]:
-    document: dict[str, Any] = {"kind": kind, "name": name, "fail_fast": fail_fast, "join": join}
+    document: dict[str, Any] = {"kind": kind, "id": id, "fail_fast": fail_fast, "join": join}
     if total is not None:
         document["total"] = total
     return Call("POST", "/v1/groups", _of(GroupView.of), body=encode(document))

@@ -219,10 +219,16 @@ class Bellwether(Application):
     # Groups
 
     def group(
-        self, kind: str, name: str, *, total: int | None = None, fail_fast: bool = False, join: bool = True
+        self,
+        kind: str,
+        id: str,  # noqa: A002
+        *,
+        total: int | None = None,
+        fail_fast: bool = False,
+        join: bool = True,
     ) -> GroupHandle:
         """Creates a group, or returns the handle of the same group if it exists."""
-        view = self.send(calls.create_group(kind, name, total, fail_fast=fail_fast, join=join))
+        view = self.send(calls.create_group(kind, id, total, fail_fast=fail_fast, join=join))
         return GroupHandle(self, view, fail_fast=fail_fast, join=join)
 
     def get_group(self, group: str) -> GroupView:

@@ -72,7 +72,7 @@ class DevServer:
         self.http_port, self.keeper_port = free_port(), free_port()
         self.url = f"http://127.0.0.1:{self.http_port}"
         self.zookeeper = f"127.0.0.1:{self.keeper_port}/bellwether"
-        self._arguments = [found, "dev", "--http-addr", f"127.0.0.1:{self.http_port}"]
+        self._arguments = [found, "dev", "--http-listen", f"127.0.0.1:{self.http_port}"]
         self._arguments += ["--listen", f"127.0.0.1:{self.keeper_port}", *arguments]
         if data_dir is not None:
             self._arguments += ["--data-dir", str(data_dir)]

@@ -61,24 +61,24 @@ impl<K> Clone for Group<K> {
 }
 
 impl Group {
-    /// Returns a group of jobs of `kind`. Its name is unique in the namespace, independent of the kind. The ids of
-    /// its members consist of kind, name and number. A malformed name is reported when the group is created.
+    /// Returns a group of jobs of `kind`. Its id is unique in the namespace, independent of the kind. The ids of its members
+    /// consist of kind, id and number. A malformed id is reported when the group is created.
     #[must_use]
-    pub fn new(kind: impl AsRef<str>, name: impl AsRef<str>) -> Self {
-        Self::of(kind, name)
+    pub fn new(kind: impl AsRef<str>, id: impl AsRef<str>) -> Self {
+        Self::of(kind, id)
     }
 }
 
 impl<K> Group<K> {
-    pub(super) fn of(kind: impl AsRef<str>, name: impl AsRef<str>) -> Self {
+    pub(super) fn of(kind: impl AsRef<str>, id: impl AsRef<str>) -> Self {
         // Token and time are set when the group is created.
         let record = Kind::new(kind).map(|kind| GroupRecord::new(kind, Uuid::nil(), WallMillis(0)));
         let given =
-            record.and_then(|record| Ok((GroupId::plain(name)?, record))).map_err(GroupError::InvalidName);
+            record.and_then(|record| Ok((GroupId::plain(id)?, record))).map_err(GroupError::InvalidName);
         Self { given, typed: PhantomData }
     }
 
-    /// Checks the names of the group and of its kind, without sending anything.
+    /// Checks the id of the group and the name of its kind, without sending anything.
     ///
     /// # Errors
     /// [`GroupError::InvalidName`].

@@ -48,7 +48,7 @@ pub struct Schedule {
     template: Result<Template, ScheduleError>,
     expires_after: Option<Duration>,
     job_id: Option<String>,
-    replaces: bool,
+    replace: bool,
 }
 
 impl Schedule {
@@ -92,7 +92,7 @@ impl Schedule {
             template: template(job),
             expires_after: None,
             job_id: None,
-            replaces: false,
+            replace: false,
         }
     }
 
@@ -151,10 +151,10 @@ impl Schedule {
         self
     }
 
-    /// Sets whether the schedule replaces an existing one of this name with another spec. Default: no, that is a conflict.
+    /// Sets whether the schedule replaces an existing one of this id with another spec. Default: no, that is a conflict.
     #[must_use]
     pub fn replace(mut self, replace: bool) -> Self {
-        self.replaces = replace;
+        self.replace = replace;
         self
     }
 
@@ -183,7 +183,7 @@ impl Schedule {
     }
 
     pub(super) fn replaces(&self) -> bool {
-        self.replaces
+        self.replace
     }
 
     /// Checks the schedule and returns its id and spec.

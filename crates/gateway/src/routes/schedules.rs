@@ -104,7 +104,7 @@ pub(super) async fn add_schedule(
 /// Show a schedule.
 #[utoipa::path(
     get, path = "/v1/schedules/{id}", tag = "schedules", security(("token" = ["read"])),
-    params(("id" = String, Path, description = "The schedule's name")),
+    params(("id" = String, Path, description = "Id of the schedule")),
     responses(
         (status = 200, description = "The schedule as it is now", body = ScheduleDocument),
     )
@@ -122,7 +122,7 @@ pub(super) async fn show_schedule(
 /// first one after now. Repeating the request is safe.
 #[utoipa::path(
     patch, path = "/v1/schedules/{id}", tag = "schedules", security(("token" = ["operate"])),
-    params(("id" = String, Path, description = "The schedule's name")),
+    params(("id" = String, Path, description = "Id of the schedule")),
     request_body = ChangedSchedule,
     responses(
         (status = 200, description = "The schedule as it is now", body = ScheduleDocument),
@@ -144,7 +144,7 @@ pub(super) async fn change_schedule(
 /// Its jobs are kept.
 #[utoipa::path(
     delete, path = "/v1/schedules/{id}", tag = "schedules", security(("token" = ["operate"])),
-    params(("id" = String, Path, description = "The schedule's name")),
+    params(("id" = String, Path, description = "Id of the schedule")),
     responses(
         (status = 204, description = "The schedule does not exist"),
     )
@@ -164,7 +164,7 @@ pub(super) async fn remove_schedule(
 /// Pause a schedule.
 #[utoipa::path(
     post, path = "/v1/schedules/{id}/pause", tag = "schedules", security(("token" = ["operate"])),
-    params(("id" = String, Path, description = "The schedule's name")),
+    params(("id" = String, Path, description = "Id of the schedule")),
     responses(
         (status = 200, description = "The schedule is paused", body = ScheduleDocument),
     )
@@ -181,7 +181,7 @@ pub(super) async fn pause_schedule(
 /// Resume a schedule, with the first tick after now.
 #[utoipa::path(
     post, path = "/v1/schedules/{id}/resume", tag = "schedules", security(("token" = ["operate"])),
-    params(("id" = String, Path, description = "The schedule's name")),
+    params(("id" = String, Path, description = "Id of the schedule")),
     responses(
         (status = 200, description = "The schedule is ticking", body = ScheduleDocument),
     )
@@ -201,7 +201,7 @@ pub(super) async fn resume_schedule(
 /// ended.
 #[utoipa::path(
     post, path = "/v1/schedules/{id}/trigger", tag = "schedules", security(("token" = ["operate"])),
-    params(("id" = String, Path, description = "The schedule's name")),
+    params(("id" = String, Path, description = "Id of the schedule")),
     responses(
         (status = 200, description = "The job with the schedule's job id is open", body = SubmittedDocument),
         (status = 201, description = "The job; the header `Location` has its path", body = SubmittedDocument),

@@ -91,7 +91,7 @@ pub(super) async fn show_checkpoint(State(app): State<App>, Id(id): Id) -> Resul
 /// Show the stored payload of the jobs of a schedule.
 #[utoipa::path(
     get, path = "/v1/schedules/{id}/payload", tag = "schedules", security(("token" = ["read"])),
-    params(("id" = String, Path, description = "The schedule's name")),
+    params(("id" = String, Path, description = "Id of the schedule")),
     responses(
         (status = 200, description = "The stored bytes", body = StoredBytes, content_type = "application/octet-stream"),
     )

@@ -28,7 +28,7 @@ pub(super) async fn preview_ticks(
 /// Show the next and the last ticks of a schedule, with the jobs of the last ones.
 #[utoipa::path(
     get, path = "/v1/schedules/{id}/ticks", tag = "schedules", security(("token" = ["read"])),
-    params(("id" = String, Path, description = "The schedule's name"), TickQuery),
+    params(("id" = String, Path, description = "Id of the schedule"), TickQuery),
     responses(
         (status = 200, description = "The ticks", body = ScheduleTicksDocument),
     )

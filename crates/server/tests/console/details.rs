@@ -113,7 +113,7 @@ async fn jobs_are_filtered_by_state_kind_lane_and_group_by_form_and_by_address()
         stage.post("/v1/jobs", job).await.is(201);
     }
     stage.post("/v1/jobs/ended/cancel", "").await.is(200);
-    stage.post("/v1/groups", r#"{"kind": "nobody", "name": "g"}"#).await.is(200);
+    stage.post("/v1/groups", r#"{"kind": "nobody", "id": "g"}"#).await.is(200);
     stage.post("/v1/groups/g/members", r#"{"jobs": [{"kind": "nobody"}]}"#).await.is(200);
     let cases = [
         ("state", "cancelled", json!(["ended"])),

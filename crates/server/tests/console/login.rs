@@ -79,7 +79,7 @@ async fn create_schedule_and_group(stage: &Stage, secrets: &Secrets) {
     let operator = secrets.of(Role::Operate);
     let schedule = r#"{"id": "nightly", "cron": "30 2 * * *", "job": {"kind": "sum"}}"#;
     Ask::post("/v1/schedules", schedule).token(operator).of(stage.address()).await.is(201);
-    let group = r#"{"kind": "sum", "name": "report-1"}"#;
+    let group = r#"{"kind": "sum", "id": "report-1"}"#;
     Ask::post("/v1/groups", group).token(operator).of(stage.address()).await.is(200);
 }
 

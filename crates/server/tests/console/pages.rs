@@ -42,7 +42,7 @@ async fn fill(stage: &Stage) {
     ] {
         stage.post("/v1/jobs", job).await.is(201);
     }
-    stage.post("/v1/groups", r#"{"kind": "sum", "name": "report-1"}"#).await.is(200);
+    stage.post("/v1/groups", r#"{"kind": "sum", "id": "report-1"}"#).await.is(200);
     let nightly =
         r#"{"id": "nightly", "cron": "30 2 * * *", "zone": "Europe/Berlin", "job": {"kind": "sum"}}"#;
     stage.post("/v1/schedules", nightly).await.is(201);

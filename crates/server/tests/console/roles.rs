@@ -44,7 +44,7 @@ async fn each_action_is_enabled_for_its_role_and_the_roles_above() {
         ("/v1/jobs", r#"{"id": "ended", "kind": "nobody"}"#),
         ("/v1/jobs/ended/cancel", ""),
         ("/v1/schedules", r#"{"id": "nightly", "cron": "30 2 * * *", "job": {"kind": "sum"}}"#),
-        ("/v1/groups", r#"{"kind": "sum", "name": "report-1"}"#),
+        ("/v1/groups", r#"{"kind": "sum", "id": "report-1"}"#),
     ] {
         let done = Ask::post(path, body).token(admin).of(stage.address()).await;
         assert!((200..300).contains(&done.status), "{path}: {}", done.text());

@@ -310,7 +310,7 @@ async fn a_job_joins_the_trace_of_its_request_and_an_invalid_trace_is_ignored() 
     assert_eq!(trace_of("a").await, trace);
     ask("/v1/batch", r#"{"jobs": [{"kind": "sum", "id": "b"}]}"#).of(stage.address()).await.is(200);
     assert_eq!(trace_of("b").await, trace);
-    ask("/v1/groups", r#"{"kind": "sum", "name": "g"}"#).of(stage.address()).await.is(200);
+    ask("/v1/groups", r#"{"kind": "sum", "id": "g"}"#).of(stage.address()).await.is(200);
     stage.post("/v1/groups/g/members", r#"{"jobs": [{"kind": "sum"}]}"#).await.is(200);
     assert_eq!(trace_of("sum:g:0").await, trace, "the trace of its group");
 

@@ -235,7 +235,7 @@ async fn a_schedule_is_added_shown_paused_triggered_and_removed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_group_is_created_filled_sealed_and_waited_for() {
     let stage = Stage::new("http-groups").await;
-    let new = |total: &str| format!(r#"{{"kind": "sum", "name": "night", "join": false{total}}}"#);
+    let new = |total: &str| format!(r#"{{"kind": "sum", "id": "night", "join": false{total}}}"#);
     let made = stage.post("/v1/groups", &new("")).await.is(200);
     let at = made.header("location").unwrap().to_owned();
     assert_eq!((&made.json()["stage"], &made.json()["total"]), (&json!("open"), &Value::Null));
@@ -269,7 +269,7 @@ async fn a_group_is_created_filled_sealed_and_waited_for() {
     assert_eq!((&done["stage"], &done["succeeded"]), (&json!("done"), &json!(2)));
     assert_eq!(stage.get(&at).await.is(200).json(), done);
     stage.get("/v1/groups/none").await.problem(404, "not-found", "there is no group none");
-    let odd = stage.post("/v1/groups", r#"{"kind": "a b", "name": "x"}"#).await;
+    let odd = stage.post("/v1/groups", r#"{"kind": "a b", "id": "x"}"#).await;
     odd.problem(400, "invalid", "kind has ' '");
     node.stop().await;
 }
@@ -281,7 +281,7 @@ async fn groups_are_listed_completely_by_page_and_stage() {
     assert_eq!(none, json!({ "groups": [], "next": null }));
     for n in 0..25 {
         let total = if n < 5 { 0 } else { 1 };
-        let new = format!(r#"{{"kind": "sum", "name": "g{n}", "join": false, "total": {total}}}"#);
+        let new = format!(r#"{{"kind": "sum", "id": "g{n}", "join": false, "total": {total}}}"#);
         stage.post("/v1/groups", &new).await.is(200);
     }
     let node = stage.node().await;

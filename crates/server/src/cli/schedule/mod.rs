@@ -68,7 +68,7 @@ pub(crate) enum ScheduleCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct Change {
-    /// Name of the schedule.
+    /// Id of the schedule.
     schedule: ScheduleId,
     #[command(flatten)]
     change: ChangedSchedule,
@@ -83,7 +83,7 @@ pub(crate) struct Names {
 
 #[derive(Debug, Args)]
 pub(crate) struct Ticks {
-    /// Name of the schedule.
+    /// Id of the schedule.
     schedule: ScheduleId,
     #[command(flatten)]
     query: TickQuery,
@@ -91,7 +91,7 @@ pub(crate) struct Ticks {
 
 #[derive(Debug, Args)]
 pub(crate) struct Name {
-    /// Name of the schedule.
+    /// Id of the schedule.
     #[arg(value_name = "SCHEDULE")]
     schedule: ScheduleId,
 }
