@@ -84,7 +84,7 @@ fn ready(binary: &Path) -> io::Result<Duration> {
     let _dev = Killed(
         Command::new(binary)
             .args(["-q", "dev", "--roles", "candidate,worker,gateway"])
-            .args(["--listen", "127.0.0.1:0", "--http-addr", &http.to_string()])
+            .args(["--listen", "127.0.0.1:0", "--http-listen", &http.to_string()])
             .stdin(Stdio::null())
             .spawn()?,
     );

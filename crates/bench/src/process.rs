@@ -90,9 +90,9 @@ impl NodeProcess {
         let binary = std::env::current_exe().map_err(|error| chain(&error))?;
         let mut command = Command::new(binary);
         command.args(["--zookeeper", &namespace.to_string(), "-q", "node", "--roles", roles]);
-        command.args(["--metrics-addr", &metrics]).args(more);
+        command.args(["--metrics-listen", &metrics]).args(more);
         let http = free_address()?;
-        command.args(["--http-addr", &http]);
+        command.args(["--http-listen", &http]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).kill_on_drop(true);
         let child = command.spawn().map_err(|error| chain(&error))?;
         Ok(Self { child, metrics, http })

@@ -141,7 +141,7 @@ fn clients_that_hold_memory_are_closed_and_others_are_served() {
 /// Measures the memory and the writes of an honest client during an attack.
 #[allow(clippy::print_stdout, reason = "the figures go to stdout")]
 async fn withstand(Attack { name, bytes }: Attack) {
-    let limits = Limits::default().memory(BUDGET);
+    let limits = Limits::default().connection_memory(BUDGET);
     let keeper = Keeper::builder().limits(limits).start().await.expect("a keeper");
     let (mut honest, _) = Wire::session(keeper.address()).await;
     assert_eq!(honest.call(1, CREATE, &create("/big", &vec![7; MIB - 1024], PERSISTENT)).await.error, 0);

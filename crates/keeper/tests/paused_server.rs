@@ -21,7 +21,7 @@ const SERVE: &str = "KEEPER_SERVE";
 const TEST: &str = "sessions_survive_a_pause_of_the_server_if_their_clients_pinged";
 const READY: &str = "listening on ";
 const CLIENTS: usize = 60;
-const TICK_MS: u32 = 500;
+const TICK: Duration = Duration::from_millis(500);
 /// Longer than the shortest session, of two ticks.
 const STOPPED: Duration = Duration::from_millis(1_800);
 
@@ -62,7 +62,7 @@ impl Drop for Server {
 
 /// Serves until the test ends and closes its end of the pipe.
 async fn serve() {
-    let keeper = Keeper::builder().tick_ms(TICK_MS).start().await.expect("a keeper");
+    let keeper = Keeper::builder().tick_time(TICK).start().await.expect("a keeper");
     let mut out = std::io::stdout();
     writeln!(out, "{READY}{}", keeper.address()).and_then(|()| out.flush()).expect("the test reads stdout");
     tokio::task::spawn_blocking(|| {

@@ -47,7 +47,7 @@ impl Node {
             .arg(command().unwrap())
             .args(["node", "--zookeeper", &self.to, "--node-id", self.name, "--roles", self.roles])
             .args(["--session-timeout", "1500ms", "--drain-grace", "100ms", "--slots", "4"])
-            .args(["--metrics-addr", &self.metrics.to_string(), "--http-addr", &self.http.to_string()])
+            .args(["--metrics-listen", &self.metrics.to_string(), "--http-listen", &self.http.to_string()])
             .env_remove("RUST_LOG")
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -143,8 +143,12 @@ pub(crate) fn serve(dir: &Path) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let storage = Storage::Directory(dir.to_owned());
-        let keeper =
-            Keeper::builder().store(storage).tick_ms(TICK_MS).start().await.map_err(io::Error::other)?;
+        let keeper = Keeper::builder()
+            .store(storage)
+            .tick_time(Duration::from_millis(TICK_MS.into()))
+            .start()
+            .await
+            .map_err(io::Error::other)?;
         println!("{}", keeper.address());
         keeper.wait().await.map_err(io::Error::other)
     })

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
@@ -74,8 +75,8 @@ pub enum StartError {
     #[error("the stored znodes are not a valid tree")]
     Restore(#[from] RestoreError),
     /// The tick is out of range.
-    #[error("a tick of {0} ms is out of range: it must be above 0, and 20 ticks must be below 2^31 ms")]
-    Tick(u32),
+    #[error("a tick of {0:?} is out of range: it must be 1 ms or more, and 20 ticks must be below 2^31 ms")]
+    Tick(Duration),
     /// The bounds of session timeouts exclude every timeout.
     #[error(
         "session timeouts of {shortest} to {longest} ms: min_session_timeout_ms must be above 0 and \
@@ -99,13 +100,18 @@ pub enum StartError {
     Tls(#[from] TlsError),
 }
 
+/// Returns the tick of a configuration.
+fn tick_time(config: &Config) -> Duration {
+    Duration::from_millis(config.tick_ms.unsigned_abs().into())
+}
+
 /// Settings of a server.
 #[derive(Debug)]
 pub struct Builder {
     listen: SocketAddr,
     storage: Storage,
     limits: Limits,
-    tick_ms: u32,
+    tick_time: Duration,
     config: Config,
     insecure: bool,
     #[cfg(feature = "tls")]
@@ -120,7 +126,7 @@ impl Builder {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             storage: Storage::Memory,
             limits: Limits::default(),
-            tick_ms: Config::default().tick_ms.unsigned_abs(),
+            tick_time: tick_time(&Config::default()),
             config: Config::default(),
             insecure: false,
             #[cfg(feature = "tls")]
@@ -146,10 +152,11 @@ impl Builder {
         self
     }
 
-    /// Sets the granularity of session expiry; session timeouts are 2 to 20 ticks. Default: 2,000, as in Java.
+    /// Sets the unit of session timeouts, in milliseconds: they last 2 to 20 ticks, and sessions expire up to one tick late.
+    /// Default: 2 s, as in Java.
     #[must_use]
-    pub fn tick_ms(mut self, tick_ms: u32) -> Self {
-        self.tick_ms = tick_ms;
+    pub fn tick_time(mut self, tick: Duration) -> Self {
+        self.tick_time = tick;
         self
     }
 
@@ -163,7 +170,7 @@ impl Builder {
     /// Sets the whole configuration of the model, including its tick.
     #[must_use]
     pub fn config(mut self, config: Config) -> Self {
-        self.tick_ms = config.tick_ms.unsigned_abs();
+        self.tick_time = tick_time(&config);
         self.config = config;
         self
     }
@@ -230,11 +237,11 @@ impl Builder {
             return Err(StartError::Exposed(self.listen));
         }
         let protected = self.is_protected();
-        let Self { listen, storage, limits, tick_ms, mut config, .. } = self;
-        config.tick_ms = i32::try_from(tick_ms)
+        let Self { listen, storage, limits, tick_time, mut config, .. } = self;
+        config.tick_ms = i32::try_from(tick_time.as_millis())
             .ok()
             .filter(|tick| (1..=i32::MAX / 20).contains(tick))
-            .ok_or(StartError::Tick(tick_ms))?;
+            .ok_or(StartError::Tick(tick_time))?;
         let (shortest, longest) = config.session_bounds_ms();
         if shortest <= 0 || longest < shortest {
             return Err(StartError::SessionBounds { shortest, longest });
@@ -246,7 +253,7 @@ impl Builder {
         let listener = TcpListener::bind(listen).await.map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
 
-        let inbox = Arc::new(Inbox::new(limits.memory, config.compat));
+        let inbox = Arc::new(Inbox::new(limits.connection_memory, config.compat));
         let admission = Arc::new(Admission::default());
         let (ended, outcome) = watch::channel(None);
         let (ready, started) = oneshot::channel();

@@ -9,7 +9,7 @@
 //! | notifications | [`NOTICE_BYTES`] |
 //!
 //! This adds up to 35 MB, or 100 MB with the longest lists of children, for each connection. All connections together hold
-//! at most [`Limits::memory`]: above it the connections that hold most are closed. In addition each connection keeps up to
+//! at most [`Limits::connection_memory`]: above it the connections that hold most are closed. In addition each connection keeps up to
 //! four empty buffers of [`BUFFER_KEEPS`] and one for [`TURN_REQUESTS`], and the budget can be exceeded by an eighth, by one reply and by
 //! one decoded request per thread.
 //! [`Bounds`](crate::model::Bounds) limits znodes, sessions and watches.
@@ -139,7 +139,7 @@ pub struct Limits {
     pub connections_per_address: usize,
     /// Bytes of received and unanswered requests, and of unsent replies and notifications, of all connections together.
     /// Default: [`MEMORY_BYTES`].
-    pub memory: usize,
+    pub connection_memory: usize,
     /// Time limit for the TLS handshake and the first frame. Default: [`HANDSHAKE`].
     pub handshake: Duration,
 }
@@ -150,7 +150,12 @@ pub const MEMORY_BYTES: usize = 512 * 1024 * 1024;
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { connections: 4_096, connections_per_address: 0, memory: MEMORY_BYTES, handshake: HANDSHAKE }
+        Self {
+            connections: 4_096,
+            connections_per_address: 0,
+            connection_memory: MEMORY_BYTES,
+            handshake: HANDSHAKE,
+        }
     }
 }
 
@@ -166,8 +171,8 @@ impl Limits {
     }
 
     /// Sets the bytes that all connections together may hold. Default [`MEMORY_BYTES`].
-    pub fn memory(self, bytes: usize) -> Self {
-        Self { memory: bytes, ..self }
+    pub fn connection_memory(self, bytes: usize) -> Self {
+        Self { connection_memory: bytes, ..self }
     }
 
     /// Sets the time limit for the TLS handshake and the first frame. Default [`HANDSHAKE`].

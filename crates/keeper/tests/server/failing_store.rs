@@ -64,7 +64,10 @@ impl Store for Failing {
 async fn failing(then: Then) -> (Keeper, Arc<AtomicBool>) {
     let full = Arc::new(AtomicBool::new(false));
     let store = Failing { rows: Memory::new(), full: Arc::clone(&full), then };
-    (Keeper::builder().store(store).tick_ms(500).start().await.expect("a keeper"), full)
+    (
+        Keeper::builder().store(store).tick_time(Duration::from_millis(500)).start().await.expect("a keeper"),
+        full,
+    )
 }
 
 #[tokio::test]

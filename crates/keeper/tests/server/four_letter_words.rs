@@ -1,5 +1,7 @@
 //! Four-letter words, as parsed by kazoo, exporters and scripts.
 
+use std::time::Duration;
+
 use bellwether_keeper::model::Compat;
 use bellwether_keeper::server::{Keeper, Storage};
 
@@ -110,7 +112,12 @@ async fn cons_dump_and_wch_list_connections_znodes_and_watches() {
 async fn conf_and_envi_have_a_key_and_a_value_on_every_line() {
     let directory = tempfile::tempdir().expect("a directory");
     let storage = Storage::Directory(directory.path().to_owned());
-    let keeper = Keeper::builder().store(storage).tick_ms(500).start().await.expect("a keeper");
+    let keeper = Keeper::builder()
+        .store(storage)
+        .tick_time(Duration::from_millis(500))
+        .start()
+        .await
+        .expect("a keeper");
     let conf = word(keeper.address(), "conf").await;
     assert_eq!(value(&conf, "clientPort="), keeper.address().port().to_string());
     assert_eq!(value(&conf, "dataDir="), directory.path().display().to_string());

@@ -19,7 +19,7 @@ async fn exists(wire: &mut Wire, path: &str) -> bool {
 
 #[tokio::test]
 async fn a_session_without_requests_expires_with_its_ephemerals() {
-    let keeper = Keeper::builder().tick_ms(50).start().await.expect("a keeper");
+    let keeper = Keeper::builder().tick_time(Duration::from_millis(50)).start().await.expect("a keeper");
     let mut wire = Wire::open(keeper.address()).await;
     let session = wire.hello(1, 0, &[0; 16]).await.expect("a session");
     assert_eq!(session.timeout_ms, 100, "the shortest timeout is two ticks");
@@ -36,7 +36,7 @@ async fn a_session_without_requests_expires_with_its_ephemerals() {
 
 #[tokio::test]
 async fn pings_keep_a_session_alive() {
-    let keeper = Keeper::builder().tick_ms(500).start().await.expect("a keeper");
+    let keeper = Keeper::builder().tick_time(Duration::from_millis(500)).start().await.expect("a keeper");
     let mut wire = Wire::open(keeper.address()).await;
     let session = wire.hello(1, 0, &[0; 16]).await.expect("a session");
     // Long compared with the pauses of a busy machine.
@@ -157,7 +157,7 @@ async fn a_client_that_pings_but_reads_slowly_keeps_its_session() {
     // More than the socket buffers hold, so that requests are parked.
     const BIG: usize = 1_000_000;
     const READS: i32 = 40;
-    let keeper = Keeper::builder().tick_ms(500).start().await.expect("a keeper");
+    let keeper = Keeper::builder().tick_time(Duration::from_millis(500)).start().await.expect("a keeper");
     let mut wire = Wire::open(keeper.address()).await;
     let session = wire.hello(1, 0, &[0; 16]).await.expect("a session");
     assert_eq!(session.timeout_ms, 1_000);

@@ -63,7 +63,7 @@ pub(crate) async fn run(global: &Global, output: Output, dev: Dev) -> Result<(),
     let zookeeper = format!("{}{CHROOT}", keeper.connect_string());
     let is_private = dev.is_private();
     let mut node = dev.node;
-    node.gateway.any_port = node.gateway.http_addr.is_none();
+    node.gateway.any_port = node.gateway.http_listen.is_none();
     node.gateway.open_namespace = is_private;
     let node = node::start(&zookeeper, access, node).await?;
     let (http, metrics) = (node.http(), node.metrics());
@@ -85,8 +85,8 @@ fn greeting(
 ) -> String {
     let console = http.map_or("none (the role gateway enables it)".to_owned(), |at| format!("http://{at}/"));
     let api = http.map_or(String::new(), |at| format!("  HTTP API   http://{at}/docs/\n"));
-    let metrics =
-        metrics.map_or("none (--metrics-addr enables them)".to_owned(), |at| format!("http://{at}/metrics"));
+    let metrics = metrics
+        .map_or("none (--metrics-listen enables them)".to_owned(), |at| format!("http://{at}/metrics"));
     let data = data.map_or("in memory, lost at the end (--data-dir keeps it)".to_owned(), |dir| {
         dir.display().to_string()
     });

@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use bellwether::Client;
 use bellwether_gateway::access::{Issued, Jwt, JwtSettings, ROLE_CLAIM, Role, Tokens};
 use bellwether_gateway::tls::{ClientCertificates, Tls};
-use bellwether_gateway::{AuditFile, Auditing, DEFAULT_ADDRESS, Gateway, GatewayBuilder, Limits, Protection};
+use bellwether_gateway::{AuditFile, Auditing, DEFAULT_ADDRESS, Gateway, GatewayBuilder, Protection};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::exit::{Failure, chain};
+use super::gateway_limits::LimitOptions;
 use super::output::{Format, Output};
 
 /// Options of a node with the role `gateway`.
@@ -19,7 +20,7 @@ pub(crate) struct HttpOptions {
     /// Address that the gateway listens on. An address that other machines can reach requires TLS and tokens [default:
     /// 127.0.0.1:8080; for `dev`, any free port if that is in use].
     #[arg(long, value_name = "ADDR")]
-    pub(crate) http_addr: Option<SocketAddr>,
+    pub(crate) http_listen: Option<SocketAddr>,
     /// Whether to listen on any free port if the address is in use.
     #[arg(skip)]
     pub(crate) any_port: bool,
@@ -68,48 +69,26 @@ pub(crate) struct HttpOptions {
     /// Also write audit lines for reads of payloads and results, and for refused reads.
     #[arg(long)]
     http_audit_reads: bool,
-    /// Address of a proxy whose header X-Forwarded-For names the caller, for audit lines and limits. Can be repeated.
-    #[arg(long, value_name = "ADDR")]
-    http_trusted_proxy: Vec<IpAddr>,
-    /// Listen on an address that other machines can reach although TLS or tokens are missing, including --metrics-addr. Use
+    /// Addresses of proxies whose header X-Forwarded-For names the caller, for audit lines and limits.
+    #[arg(long, value_name = "ADDR,…", value_delimiter = ',')]
+    http_trusted_proxies: Vec<IpAddr>,
+    /// Listen on an address that other machines can reach although TLS or tokens are missing, including --metrics-listen. Use
     /// it only if something else protects the node.
     #[arg(long)]
     pub(crate) insecure: bool,
-    /// Serve the metrics of --metrics-addr without TLS and tokens, even on an address that other machines can reach. Use
+    /// Serve the metrics of --metrics-listen without TLS and tokens, even on an address that other machines can reach. Use
     /// it only if something else protects them.
     #[arg(long)]
     insecure_metrics: bool,
-    /// Maximum number of open connections; further connections are answered with 503. Each connection needs a file
-    /// descriptor and up to 16 KiB.
-    #[arg(long, value_name = "COUNT", default_value_t = Limits::default().connections, value_parser = count)]
-    http_connections: usize,
-    /// Maximum number of open connections of one address, including this machine's. Raise it for the address of a proxy [default: a
-    /// quarter of --http-connections; no limit for addresses of this machine].
-    #[arg(long, value_name = "COUNT", value_parser = count)]
-    http_connections_per_address: Option<usize>,
-    /// Maximum number of event streams among these connections.
-    #[arg(long, value_name = "COUNT", default_value_t = Limits::default().streams, value_parser = count)]
-    http_streams: usize,
-    /// Maximum number of remote workers; further registrations are answered with 503. Each has a session in ZooKeeper, and
-    /// ZooKeeper allows 60 connections from one address by default (`maxClientCnxns`).
-    #[arg(long, value_name = "COUNT", default_value_t = Limits::default().remote_workers, value_parser = count)]
-    http_remote_workers: usize,
-}
-
-fn count(text: &str) -> Result<usize, String> {
-    let count = text.parse::<usize>().ok().filter(|count| (1..=1_000_000).contains(count));
-    count.ok_or_else(|| "must be 1 to 1000000".to_owned())
+    #[command(flatten)]
+    limits: LimitOptions,
 }
 
 impl HttpOptions {
     /// Checks the options, and returns what builds the gateway of a client. Nothing is connected or listens yet.
     pub(crate) fn checked(&self) -> Result<impl FnOnce(Client) -> GatewayBuilder + use<>, Failure> {
-        let limits = Limits::default()
-            .connections(self.http_connections)
-            .connections_per_address(self.http_connections_per_address)
-            .streams(self.http_streams)
-            .remote_workers(self.http_remote_workers);
-        let address = self.http_addr.unwrap_or(DEFAULT_ADDRESS);
+        let limits = self.limits.limits();
+        let address = self.http_listen.unwrap_or(DEFAULT_ADDRESS);
         let protection = self.protection()?;
         let auditing = self.auditing()?;
         let exposed = |error| {
@@ -120,7 +99,7 @@ impl HttpOptions {
         };
         protection.check(address).map_err(exposed)?;
         let (any_port, open_namespace) = (self.any_port, self.open_namespace);
-        let proxies = self.http_trusted_proxy.clone();
+        let proxies = self.http_trusted_proxies.clone();
         Ok(move |client| {
             Gateway::builder(client)
                 .listen(address)

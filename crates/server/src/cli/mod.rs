@@ -11,6 +11,7 @@ mod exit;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
 mod gateway;
+mod gateway_limits;
 mod group;
 mod input;
 mod install;

@@ -45,7 +45,7 @@ pub(crate) struct Node {
     /// Serve Prometheus metrics on this address, such as 127.0.0.1:9464. An address that other machines can reach requires
     /// TLS and tokens, as for the gateway, or --insecure-metrics. Port 0 selects a free port.
     #[arg(long, value_name = "ADDR")]
-    pub(crate) metrics_addr: Option<SocketAddr>,
+    pub(crate) metrics_listen: Option<SocketAddr>,
     /// Program that jobs of the kind `exec` may run: an absolute path, which allows any arguments, or a name and a command
     /// in which jobs fill in values, such as 'backup=/usr/bin/pg_dump -- {db}'. Can be repeated; without this option no
     /// program is allowed.
@@ -99,10 +99,10 @@ pub(crate) async fn start(zookeeper: &str, access: Access, options: Node) -> Res
         None => Vec::new(),
     };
     let gateway = options.plays(Role::Gateway).then(|| options.gateway.checked()).transpose()?;
-    let records = options.metrics_addr.is_some() || gateway.is_some();
+    let records = options.metrics_listen.is_some() || gateway.is_some();
     let metrics = records.then(|| metrics::record(&kinds)).transpose();
     let metrics = metrics.map_err(|error| Failure::failed(chain(&error)))?;
-    let metrics_server = match (options.metrics_addr, &metrics) {
+    let metrics_server = match (options.metrics_listen, &metrics) {
         (Some(address), Some(metrics)) => {
             let protection = options.gateway.metrics_protection()?;
             let started = MetricsServer::start(address, protection, metrics.clone()).await;

@@ -35,7 +35,7 @@ async fn a_password_is_not_sent_to_another_machine_without_tls() {
         &["top", "--once"],
         &["access", "check"],
         &["node"],
-        &["node", "--roles", "gateway", "--http-addr", "127.0.0.1:0"],
+        &["node", "--roles", "gateway", "--http-listen", "127.0.0.1:0"],
     ] {
         let mut command = command(words);
         command.args(["--zookeeper", &to, "--zookeeper-user", USER, "--zookeeper-password-file", &file]);

@@ -64,7 +64,7 @@ async fn the_password_is_in_no_log_error_or_listing_of_options() {
     let config = dir.path().join("node.toml");
     let text = format!(
         "[node]\nzookeeper = {through:?}\nzookeeper_user = {USER:?}\nzookeeper_password_file = {file:?}\n\
-         roles = [\"candidate\", \"worker\", \"gateway\"]\nhttp_addr = \"127.0.0.1:0\"\n"
+         roles = [\"candidate\", \"worker\", \"gateway\"]\nhttp_listen = \"127.0.0.1:0\"\n"
     );
     fs::write(&config, text).unwrap();
     let config = config.to_str().unwrap();

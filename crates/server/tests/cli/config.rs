@@ -31,7 +31,7 @@ fn an_option_overrides_the_variable_and_the_variable_overrides_the_file() {
     assert_eq!(of("roles"), (json!("candidate"), json!("--roles")));
     assert_eq!(of("election"), (json!("queue"), json!("default")));
     assert_eq!(of("node_id"), (json!(null), json!("default")));
-    assert_eq!(of("http_addr"), (json!("127.0.0.1:8080"), json!("default")));
+    assert_eq!(of("http_listen"), (json!("127.0.0.1:8080"), json!("default")));
 }
 
 #[test]

@@ -124,7 +124,7 @@ fn the_digest_of_the_superuser_is_not_an_argument() {
 
 #[tokio::test]
 async fn a_keeper_bounds_what_all_clients_store_together() {
-    let keeper = keeper(&["--memory", "--max-znodes", "6", "--max-sessions", "1"]);
+    let keeper = keeper(&["--memory", "--znodes", "6", "--sessions", "1"]);
     let mut one = client(&keeper);
     one.create("/a", b"").unwrap();
     one.create("/b", b"").unwrap();

@@ -252,7 +252,7 @@ async fn a_process_that_is_only_a_gateway_adds_the_schedules_of_its_file() {
         .unwrap();
     let path = file.path().to_str().unwrap();
     let gateway =
-        ["node", "--zookeeper", &to, "--roles", "gateway", "--http-addr", "127.0.0.1:0", "--config", path];
+        ["node", "--zookeeper", &to, "--roles", "gateway", "--http-listen", "127.0.0.1:0", "--config", path];
     let _gateway = Process::start("the gateway", &mut command(&gateway)).unwrap();
     let client = Client::connect(&to).await.unwrap();
     eventually("the schedule exists", SOON, async || {

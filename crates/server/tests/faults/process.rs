@@ -83,7 +83,7 @@ impl Launch {
             .args(["--session-timeout", &millis(self.session), "--drain-grace", &millis(self.grace)])
             .args(["--election", self.election])
             .args(["--slots", &self.slots.to_string(), "--allow-exec", "/bin/sh"])
-            .args(["--metrics-addr", &metrics.to_string()])
+            .args(["--metrics-listen", &metrics.to_string()])
             .env_remove("RUST_LOG");
         let process = Process::start_with_log(&self.name, &mut command, self.log).unwrap();
         NodeProcess { process, metrics }

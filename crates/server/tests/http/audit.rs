@@ -196,7 +196,7 @@ async fn the_audit_file_has_changes_and_reads_of_payloads_whatever_the_log_level
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("audit");
     let options = ["--http-audit-file", file.to_str().unwrap(), "--http-audit-reads"];
-    let options = [&options[..], &["--http-trusted-proxy", "127.0.0.1"]].concat();
+    let options = [&options[..], &["--http-trusted-proxies", "127.0.0.1"]].concat();
     let gateway = Gateway::with("http-audit-file", &options).await;
     let of = async |ask: Ask, status: u16| {
         ask.header("x-forwarded-for: 127.0.0.9, 198.51.100.9").of(gateway.address).await.is(status)

@@ -28,7 +28,7 @@ fn node(to: &str, address: SocketAddr, options: &[&str]) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]);
     command.arg(binary_or(env!("CARGO_BIN_EXE_bellwether")));
-    command.args(["--zookeeper", to, "node", "--roles", "gateway", "--http-addr", &address.to_string()]);
+    command.args(["--zookeeper", to, "node", "--roles", "gateway", "--http-listen", &address.to_string()]);
     command.args(options).stdin(Stdio::null());
     command
 }

@@ -241,8 +241,8 @@ async fn a_session_with_a_client_certificate_is_not_resumed() {
 
 fn node(files: &CertificateFiles, options: &[&str]) -> Command {
     let mut command = Command::new(binary_or(env!("CARGO_BIN_EXE_bellwether")));
-    command.args(["--zookeeper", "127.0.0.1:1/nowhere", "node", "--metrics-addr", "127.0.0.1:0"]);
-    command.args(["--http-addr", "127.0.0.1:0"]);
+    command.args(["--zookeeper", "127.0.0.1:1/nowhere", "node", "--metrics-listen", "127.0.0.1:0"]);
+    command.args(["--http-listen", "127.0.0.1:0"]);
     for option in options {
         let (option, file) = option.split_once('=').unwrap_or((option, ""));
         command.arg(option);

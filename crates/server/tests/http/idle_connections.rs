@@ -52,7 +52,7 @@ impl Gateway {
         let address = unused_address().unwrap();
         let mut command = Command::new(binary_or(env!("CARGO_BIN_EXE_bellwether")));
         command.args(["--zookeeper", &to, "-q", "node", "--roles", "gateway"]);
-        command.args(["--http-addr", &address.to_string()]).args(options);
+        command.args(["--http-listen", &address.to_string()]).args(options);
         let child = command.stdin(Stdio::null()).spawn().unwrap();
         let gateway = Self { child, address, to };
         gateway.serves().await;

@@ -225,7 +225,7 @@ fn settings_that_accept_no_token_or_any_are_refused_at_the_start() {
     let refused = |options: &[&str]| {
         let mut command = Command::new(binary_or(env!("CARGO_BIN_EXE_bellwether")));
         command.args(["--zookeeper", "127.0.0.1:1/nowhere", "node", "--roles", "gateway"]);
-        let refused = command.args(["--http-addr", "127.0.0.1:0"]).args(options).output().unwrap();
+        let refused = command.args(["--http-listen", "127.0.0.1:0"]).args(options).output().unwrap();
         assert_eq!(refused.status.code(), Some(2), "{options:?}");
         String::from_utf8(refused.stderr).unwrap()
     };

@@ -60,11 +60,11 @@ fn node(options: &[&str]) -> Command {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_are_not_served_to_other_machines_without_protection() {
-    let refused = node(&["--metrics-addr", "0.0.0.0:0"]).output().unwrap();
+    let refused = node(&["--metrics-listen", "0.0.0.0:0"]).output().unwrap();
     let said = String::from_utf8(refused.stderr).unwrap();
     assert_eq!(refused.status.code(), Some(2), "{said}");
     assert!(said.contains("(--http-tokens, --http-tls-cert, --http-tls-key, --insecure-metrics)"), "{said}");
-    let open = Node::start(&["--metrics-addr", "0.0.0.0:0", "--insecure-metrics"]).await;
+    let open = Node::start(&["--metrics-listen", "0.0.0.0:0", "--insecure-metrics"]).await;
     let metrics = open.get("/metrics").await.is(200);
     assert!(metrics.text().contains("\nbellwether_session_connected 0\n"), "{}", metrics.text());
 }
@@ -77,7 +77,7 @@ async fn metrics_of_a_node_with_tokens_need_one_that_may_read() {
     let tokens = home.path().join("tokens");
     std::fs::write(&tokens, format!("{}\n{}\n", reads.line, works.line)).unwrap();
     let node =
-        Node::start(&["--metrics-addr", "127.0.0.1:0", "--http-tokens", tokens.to_str().unwrap()]).await;
+        Node::start(&["--metrics-listen", "127.0.0.1:0", "--http-tokens", tokens.to_str().unwrap()]).await;
     node.get("/metrics").await.problem(401, "unauthenticated", "exactly one header");
     let with = async |token: &str| Ask::get("/metrics").token(token).of(node.address).await;
     with("guessed").await.problem(401, "unauthenticated", "does not know the token");
@@ -88,7 +88,7 @@ async fn metrics_of_a_node_with_tokens_need_one_that_may_read() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_of_this_machine_are_not_for_pages_of_other_sites() {
-    let node = Node::start(&["--metrics-addr", "127.0.0.1:0"]).await;
+    let node = Node::start(&["--metrics-listen", "127.0.0.1:0"]).await;
     node.get("/metrics").await.is(200);
     let rebound = Ask::get("/metrics").host("evil.example").of(node.address).await;
     rebound.problem(403, "foreign-origin", "accepts only the hosts localhost");
@@ -96,7 +96,7 @@ async fn metrics_of_this_machine_are_not_for_pages_of_other_sites() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn idle_connections_keep_prometheus_out_for_seconds_only() {
-    let node = Node::start(&["--metrics-addr", "127.0.0.1:0"]).await;
+    let node = Node::start(&["--metrics-listen", "127.0.0.1:0"]).await;
     let idle = join_all((0..MOST).map(|_| TcpStream::connect(node.address))).await;
     let idle = idle.into_iter().map(Result::unwrap).collect::<Vec<_>>();
     eventually("a further connection is refused", SOON, async || node.get("/metrics").await.status == 503)
@@ -111,7 +111,7 @@ async fn idle_connections_keep_prometheus_out_for_seconds_only() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_without_free_descriptors_waits_instead_of_spinning() {
-    let program = node(&["--metrics-addr", "127.0.0.1:0"]);
+    let program = node(&["--metrics-listen", "127.0.0.1:0"]);
     let mut limited = Command::new("sh");
     limited
         .args(["-c", "ulimit -n 40; exec \"$0\" \"$@\""])

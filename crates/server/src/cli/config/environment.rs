@@ -69,7 +69,8 @@ mod tests {
             told(&["BELLWETHER_SLOT", "BELLWETHER_\u{1b}[2J", "SLOTS", "PATH"]),
             ["BELLWETHER_SLOT", "BELLWETHER_\\u{1b}[2J"]
         );
-        let ours = ["BELLWETHER_SLOTS", "BELLWETHER_ZOOKEEPER", "BELLWETHER_CONFIG", "BELLWETHER_HTTP_ADDR"];
+        let ours =
+            ["BELLWETHER_SLOTS", "BELLWETHER_ZOOKEEPER", "BELLWETHER_CONFIG", "BELLWETHER_HTTP_LISTEN"];
         assert_eq!(told(&ours), Vec::<String>::new());
         assert_eq!(told(&["BELLWETHER_JOB", "BELLWETHER_TEST_SERVER"]), Vec::<String>::new());
         assert_eq!(told(&["BELLWETHER_KEEPER_SUPER_DIGEST"]), Vec::<String>::new());

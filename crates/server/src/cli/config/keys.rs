@@ -106,7 +106,7 @@ impl Key {
     /// The default values.
     pub(super) fn defaults(&self) -> Vec<String> {
         // clap does not know this default, because `dev` must know whether the address was given.
-        if self.name() == "http_addr" {
+        if self.name() == "http_listen" {
             return vec![DEFAULT_ADDRESS.to_string()];
         }
         let texts = self.0.get_default_values().iter().map(|value| value.to_string_lossy().into_owned());

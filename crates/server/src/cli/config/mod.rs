@@ -187,8 +187,8 @@ job = { kind = "launch" }
                 "node.toml:3: session_timeout is \"1ms\": session timeout must be 100ms to",
             ),
             (
-                "metrics_addr = \"here\"",
-                "node.toml:3: metrics_addr is \"here\": invalid socket address syntax",
+                "metrics_listen = \"here\"",
+                "node.toml:3: metrics_listen is \"here\": invalid socket address syntax",
             ),
             ("config = \"other.toml\"", "node.toml:3: unknown key `config` in [node]"),
         ] {

@@ -30,7 +30,7 @@ use cluster::Cluster;
 use report::Report;
 
 /// Tick of the keeper. It detects a dead node within the node's session timeout (1 s or more) and one tick.
-const TICK_MS: u32 = 500;
+const TICK: Duration = Duration::from_millis(500);
 
 /// Limit for each thousand jobs, longer than any backoff or recovery in the demo.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -121,7 +121,7 @@ impl Stage {
         let data = tempfile::Builder::new().prefix("bellwether-demo-").tempdir();
         let data = data.map_err(|error| failed("cannot create a directory for the keeper", &error))?;
         let keeper = Keeper::builder()
-            .tick_ms(TICK_MS)
+            .tick_time(TICK)
             .store(Storage::Directory(data.path().join("keeper")))
             .start()
             .await

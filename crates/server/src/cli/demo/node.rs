@@ -28,7 +28,7 @@ impl Node {
         let child = super::bound(binary)
             .args(["node", "--zookeeper", namespace, "--node-id", name, "--slots", "16"])
             .args(["--session-timeout", &format!("{}ms", SESSION.as_millis()), "--allow-exec", PROGRAM])
-            .args(["--metrics-addr", "127.0.0.1:0"])
+            .args(["--metrics-listen", "127.0.0.1:0"])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(File::options().create(true).append(true).open(log)?)

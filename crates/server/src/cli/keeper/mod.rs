@@ -123,25 +123,25 @@ pub(crate) struct Options {
     max_session_timeout: Option<Duration>,
     /// Maximum number of connections; 0 means no limit.
     #[arg(long, default_value_t = Limits::default().connections, value_name = "N")]
-    max_connections: usize,
+    connections: usize,
     /// Maximum number of connections from one address; 0 means no limit.
     #[arg(long, default_value_t = Limits::default().connections_per_address, value_name = "N")]
-    max_connections_per_address: usize,
-    /// Memory in MiB for the requests and replies of all connections; above it those that hold most are closed.
-    #[arg(long, default_value_t = Limits::default().memory as u64 / MIB, value_name = "MIB")]
-    max_connection_memory: u64,
+    connections_per_address: usize,
+    /// Memory for the requests and replies of all connections; above it those that hold most are closed.
+    #[arg(long, default_value_t = Limits::default().connection_memory as u64 / MIB, value_name = "MIB")]
+    connection_memory_mib: u64,
     /// Maximum number of sessions; a client that asks for another one is disconnected.
     #[arg(long, default_value_t = Bounds::default().sessions, value_name = "N")]
-    max_sessions: usize,
+    sessions: usize,
     /// Maximum number of watches of all clients; a request for another one fails.
     #[arg(long, default_value_t = Bounds::default().watches, value_name = "N")]
-    max_watches: usize,
+    watches: usize,
     /// Maximum number of znodes; the creation of another one fails.
     #[arg(long, default_value_t = Bounds::default().znodes, value_name = "N")]
-    max_znodes: usize,
-    /// Maximum length of all paths and data in MiB; a write that would exceed it fails.
+    znodes: usize,
+    /// Maximum length of all paths and data; a write that would exceed it fails.
     #[arg(long, default_value_t = Bounds::default().data_bytes / MIB, value_name = "MIB")]
-    max_data: u64,
+    data_mib: u64,
     /// File with the digest of the superuser, who passes every ACL check: user:base64(sha1(user:password)), as in ZooKeeper.
     /// Alternatively set the environment variable BELLWETHER_KEEPER_SUPER_DIGEST.
     #[arg(long, env = "BELLWETHER_KEEPER_SUPER_DIGEST_FILE", hide_env_values = true, value_name = "FILE")]

@@ -110,10 +110,10 @@ impl Options {
             compat: self.compat.into(),
             super_digest,
             bounds: Bounds {
-                sessions: self.max_sessions,
-                watches: self.max_watches,
-                znodes: self.max_znodes,
-                data_bytes: self.max_data.saturating_mul(MIB),
+                sessions: self.sessions,
+                watches: self.watches,
+                znodes: self.znodes,
+                data_bytes: self.data_mib.saturating_mul(MIB),
                 ..Bounds::default()
             },
             ..Config::default()
@@ -121,11 +121,11 @@ impl Options {
     }
 
     fn limits(&self) -> Limits {
-        let memory = usize::try_from(self.max_connection_memory.saturating_mul(MIB)).unwrap_or(usize::MAX);
+        let memory = usize::try_from(self.connection_memory_mib.saturating_mul(MIB)).unwrap_or(usize::MAX);
         Limits::default()
-            .connections(self.max_connections)
-            .connections_per_address(self.max_connections_per_address)
-            .memory(memory)
+            .connections(self.connections)
+            .connections_per_address(self.connections_per_address)
+            .connection_memory(memory)
     }
 
     fn super_digest(&self) -> Result<Option<String>, Failure> {

@@ -87,7 +87,7 @@ class Server:
         connections = arguments.descriptors // 2
         self.command = [
             *(arguments.binary.resolve(), "dev", "--roles", "candidate,worker,gateway"),
-            *("--http-addr", f"{HOST}:{self.http}", "--metrics-addr", f"{HOST}:{self.metrics}"),
+            *("--http-listen", f"{HOST}:{self.http}", "--metrics-listen", f"{HOST}:{self.metrics}"),
             *("--http-connections", str(connections), "--http-connections-per-address", str(connections // 4)),
         ]
         self.bytes = arguments.max_memory * 1024 * 1024

@@ -45,7 +45,7 @@ def main():
     port = free_port()
     address = f"http://127.0.0.1:{port}"
     log = WORK / "gateway.log"
-    command = [binary, "dev", "--roles", "candidate,worker,gateway", "--http-addr", f"127.0.0.1:{port}"]
+    command = [binary, "dev", "--roles", "candidate,worker,gateway", "--http-listen", f"127.0.0.1:{port}"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("BELLWETHER_")}
     with log.open("wb") as output:
         streams = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": subprocess.STDOUT}

@@ -23,7 +23,7 @@ impl Mortal {
         let address = unused_address().unwrap();
         let mut command = Command::new(binary_or(env!("CARGO_BIN_EXE_bellwether")));
         command.args(["--zookeeper", &stage.to, "node", "--roles", "gateway"]);
-        command.args(["--http-addr", &address.to_string()]);
+        command.args(["--http-listen", &address.to_string()]);
         let process = Process::start("gateway", &mut command).unwrap();
         eventually("the gateway serves", SOON, async || {
             tokio::net::TcpStream::connect(address).await.is_ok()
