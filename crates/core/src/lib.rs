@@ -34,7 +34,6 @@ pub mod path;
 pub mod placement;
 pub mod port;
 pub mod ready;
-pub mod remedy;
 pub mod retention;
 pub mod schedule;
 pub mod segment;
@@ -46,3 +45,5 @@ pub mod wire;
 pub mod worker;
 #[cfg(test)]
 mod zookeeper;
+
+pub use bellwether_remedy::{self as remedy, impl_remedy};

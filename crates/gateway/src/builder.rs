@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 
+use bellwether_remedy::{ErrorClass, impl_remedy};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
@@ -110,6 +111,20 @@ pub enum GatewayError {
     #[error("the tasks of the gateway failed repeatedly")]
     Died,
 }
+
+impl GatewayError {
+    /// Returns the class of the error.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::Exposed { .. } | Self::Limits(_) => ErrorClass::Invalid,
+            Self::Listen { .. } => ErrorClass::Conflict,
+            Self::Died => ErrorClass::Failed,
+        }
+    }
+}
+
+impl_remedy!(GatewayError);
 
 impl GatewayBuilder {
     pub(super) fn new(client: Client) -> Self {

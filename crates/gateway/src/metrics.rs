@@ -5,6 +5,7 @@ use std::error::Error;
 
 use bellwether::Kind;
 use bellwether::metrics::{HTTP_REFUSALS, HttpRefusal, SECONDS, register};
+use bellwether_remedy::{ErrorClass, impl_remedy};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 
 /// How often samples are moved into their histograms. Until then each sample is kept in memory.
@@ -21,6 +22,19 @@ pub enum MetricsError {
     #[error("the metrics exporter refused its settings")]
     Settings(#[source] Box<dyn Error + Send + Sync>),
 }
+
+impl MetricsError {
+    /// Returns the class of the error.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::Installed => ErrorClass::Conflict,
+            Self::Settings(_) => ErrorClass::Failed,
+        }
+    }
+}
+
+impl_remedy!(MetricsError);
 
 /// The recorded metrics of this process.
 #[derive(Debug, Clone)]

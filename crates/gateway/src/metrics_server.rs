@@ -13,6 +13,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::middleware::from_fn_with_state;
 use axum::response::IntoResponse;
 use axum::routing::get;
+use bellwether_remedy::{ErrorClass, impl_remedy};
 use tokio::sync::watch;
 
 use super::exposure::Protection;
@@ -53,6 +54,19 @@ pub enum MetricsServerError {
         source: io::Error,
     },
 }
+
+impl MetricsServerError {
+    /// Returns the class of the error.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::Exposed { .. } => ErrorClass::Invalid,
+            Self::Listen { .. } => ErrorClass::Conflict,
+        }
+    }
+}
+
+impl_remedy!(MetricsServerError);
 
 /// Serves until the process ends or the value is dropped.
 #[derive(Debug)]

@@ -81,6 +81,8 @@ pub enum TlsError {
     },
 }
 
+bellwether_remedy::impl_remedy!(@invalid TlsError);
+
 impl Tls {
     /// Reads a certificate chain, the server's own certificate first, and its private key, both in PEM format.
     ///

@@ -30,3 +30,5 @@ pub mod proto;
 #[cfg(feature = "server")]
 pub mod server;
 pub mod store;
+
+pub use bellwether_remedy::{ErrorClass, Remedy};

@@ -10,7 +10,7 @@ use std::str::FromStr as _;
 use std::time::{Duration, SystemTime};
 
 use bellwether::client::Error;
-use bellwether::{Client, ErrorClass, JobId, Remedy};
+use bellwether::{Client, ErrorClass, JobId};
 use futures::{StreamExt, TryStreamExt, stream};
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStoreExt};
@@ -67,19 +67,9 @@ impl SweepError {
             Self::Client(error) => error.class(),
         }
     }
-
-    /// Returns what the caller can do.
-    #[must_use]
-    pub fn remedy(&self) -> Remedy {
-        self.class().remedy()
-    }
-
-    /// Whether the same call may succeed later.
-    #[must_use]
-    pub fn is_retryable(&self) -> bool {
-        self.remedy() == Remedy::Retry
-    }
 }
+
+bellwether_remedy::impl_remedy!(SweepError);
 
 impl OverflowCodec {
     /// Removes objects that were written more than `age` ago and whose jobs have no record: those that retention removed, and

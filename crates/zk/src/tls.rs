@@ -56,6 +56,8 @@ pub enum TlsError {
     },
 }
 
+bellwether_core::impl_remedy!(@invalid TlsError);
+
 impl Tls {
     /// Reads the certificates of the trusted authorities, and a client certificate with its key for servers that
     /// require one. All files are PEM.

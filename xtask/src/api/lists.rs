@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 /// The crates whose items `bellwether` re-exports. Programs do not depend on them.
-pub(super) const PRIVATE: [&str; 4] =
-    ["bellwether_core", "bellwether_zk", "bellwether_actors", "bellwether_host"];
+pub(super) const PRIVATE: [&str; 5] =
+    ["bellwether_core", "bellwether_zk", "bellwether_actors", "bellwether_host", "bellwether_remedy"];
 
 /// The crates with servers that programs may embed. Only the growth of their types is checked.
 pub(super) const SERVERS: [&str; 2] = ["bellwether_gateway", "bellwether_keeper"];
@@ -37,7 +37,7 @@ pub(super) const EXHAUSTIVE: [(&[&str], &str); 10] = [
             "bellwether::client::view::State",
             "bellwether::election::state::LeadershipState",
             "bellwether_core::machine::election::leadership::event::Inactive",
-            "bellwether_core::remedy::Remedy",
+            "bellwether_remedy::Remedy",
         ],
         "the states of a job, a group and a leader are the contract: a program that ignored a new one would be wrong",
     ),

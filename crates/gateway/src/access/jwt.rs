@@ -115,6 +115,8 @@ pub enum JwtError {
     },
 }
 
+bellwether_remedy::impl_remedy!(@invalid JwtError);
+
 /// Why a token is refused. The texts contain nothing of a token that the provider has not signed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum JwtRefusal {

@@ -19,7 +19,7 @@ mod token;
 pub(super) use certificate::SubjectName;
 pub(super) use jwt::JwtRefusal;
 pub use jwt::{Jwt, JwtError, JwtSettings, ROLE_CLAIM};
-pub use role::Role;
+pub use role::{Role, RoleError};
 pub(super) use scope::Scope;
 pub(super) use token::Holder;
 pub use token::{Issued, MAX_TOKENS, TokenError, Tokens};

@@ -58,6 +58,7 @@ impl fmt::Display for Role {
 /// The text is not a role. The error does not contain it, because it may be a misplaced token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a role: allowed are read, submit, operate, admin, work")]
+#[non_exhaustive]
 pub struct RoleError;
 
 impl FromStr for Role {

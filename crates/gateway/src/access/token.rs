@@ -19,6 +19,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::rand::{SecureRandom, SystemRandom};
 use bellwether::{NameError, NodeId};
+use bellwether_remedy::{ErrorClass, impl_remedy};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
 use super::certificate::SubjectName;
@@ -129,6 +130,24 @@ pub enum TokenError {
     #[error("the system returned no random bytes")]
     Random,
 }
+
+impl TokenError {
+    /// Returns the class of the error.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::Read { .. }
+            | Self::Line { .. }
+            | Self::None { .. }
+            | Self::TooMany { .. }
+            | Self::Name(_)
+            | Self::Scope(_) => ErrorClass::Invalid,
+            Self::Random => ErrorClass::Failed,
+        }
+    }
+}
+
+impl_remedy!(TokenError);
 
 /// A new token: the secret, which is shown once, and its line for the file of tokens.
 #[derive(Clone)]

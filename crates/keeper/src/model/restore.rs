@@ -9,6 +9,7 @@ use super::path;
 use super::tree::Tree;
 use super::{Config, Model, Now};
 use crate::store::Snapshot;
+use bellwether_remedy::{ErrorClass, impl_remedy};
 
 /// A snapshot that is not a valid tree.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -33,6 +34,18 @@ pub enum RestoreError {
         path: String,
     },
 }
+
+impl RestoreError {
+    /// Returns the class of the error.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::Path { .. } | Self::Orphan { .. } | Self::Ownerless { .. } => ErrorClass::Unreadable,
+        }
+    }
+}
+
+impl_remedy!(RestoreError);
 
 impl Model {
     /// Creates the model of a new server.

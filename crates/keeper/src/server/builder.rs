@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bellwether_remedy::{ErrorClass, impl_remedy};
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 use tracing::{error, info, warn};
@@ -104,6 +105,24 @@ pub enum StartError {
 fn tick_time(config: &Config) -> Duration {
     Duration::from_millis(config.tick_ms.unsigned_abs().into())
 }
+
+impl StartError {
+    /// Returns the class of the error.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::Listen { .. } => ErrorClass::Conflict,
+            Self::Exposed(_) | Self::Tick(_) | Self::SessionBounds { .. } => ErrorClass::Invalid,
+            Self::Store(error) => error.class(),
+            Self::Restore(error) => error.class(),
+            Self::Thread(_) | Self::Panicked => ErrorClass::Failed,
+            #[cfg(feature = "tls")]
+            Self::Tls(error) => error.class(),
+        }
+    }
+}
+
+impl_remedy!(StartError);
 
 /// Settings of a server.
 #[derive(Debug)]

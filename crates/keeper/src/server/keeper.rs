@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
+use bellwether_remedy::{ErrorClass, impl_remedy};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
@@ -40,6 +41,30 @@ pub enum BackupError {
     #[error("the backup thread panicked")]
     Panicked,
 }
+
+impl StopReason {
+    /// Returns the class of the error. The server has stopped: start another one, whose error is more precise if it cannot start either.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::Commit(_) | Self::Panicked => ErrorClass::Failed,
+        }
+    }
+}
+
+impl BackupError {
+    /// Returns the class of the error.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::Stopped => ErrorClass::Closed,
+            Self::Store(error) => error.class(),
+            Self::Panicked => ErrorClass::Failed,
+        }
+    }
+}
+
+impl_remedy!(StopReason, BackupError);
 
 /// A running server. Dropping it stops the server in the background; [`stop`](Self::stop) also waits for the end.
 #[derive(Debug)]

@@ -72,6 +72,8 @@ pub enum TlsError {
     Verifier(#[source] Box<dyn Error + Send + Sync>),
 }
 
+bellwether_remedy::impl_remedy!(@invalid TlsError);
+
 /// Performs the TLS handshake of accepted sockets.
 #[derive(Clone)]
 pub(super) struct Acceptor(TlsAcceptor);

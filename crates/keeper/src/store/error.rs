@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use bellwether_remedy::{ErrorClass, impl_remedy};
+
 /// An error of a store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -88,6 +90,18 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Returns the class of the error.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::Locked { .. } | Self::Full { .. } | Self::Exists { .. } => ErrorClass::Conflict,
+            Self::Foreign { .. } => ErrorClass::Invalid,
+            Self::Format { .. } | Self::Corrupt { .. } => ErrorClass::Unreadable,
+            Self::Failed { .. } => ErrorClass::Closed,
+            Self::Io { .. } | Self::Database { .. } => ErrorClass::Failed,
+        }
+    }
+
     /// Converts an I/O error; a full disk has its own variant, because an operator can fix it by freeing space.
     #[cfg(feature = "server")]
     pub(crate) fn io(path: impl Into<PathBuf>, doing: &'static str, source: io::Error) -> Self {
@@ -101,3 +115,5 @@ impl StoreError {
         }
     }
 }
+
+impl_remedy!(StoreError);

@@ -1,7 +1,8 @@
 //! The classes of errors, and what the caller of a failed call can do.
 //!
 //! The classes are defined in one place, so that a library call, the exit code of a command and the status of an HTTP
-//! answer agree.
+//! answer agree. The crate has no dependencies, so that the keeper, which knows nothing of jobs, has the same classes.
+#![forbid(unsafe_code)]
 
 /// What the caller of a failed call can do.
 ///
@@ -27,7 +28,8 @@ pub enum ErrorClass {
     Invalid,
     /// The job, group or schedule does not exist.
     NotFound,
-    /// The stored state does not allow the call. Nothing was changed.
+    /// The stored state does not allow the call. Nothing was changed. For a server: its address, its directory or the space on its disk
+    /// is in use.
     Conflict,
     /// Other clients changed the same record repeatedly during the call.
     Contended,
@@ -35,17 +37,17 @@ pub enum ErrorClass {
     Overloaded,
     /// ZooKeeper, or the store of a payload codec, did not serve the request in time or not at the moment.
     Unavailable,
-    /// The client was closed, or the namespace cannot be used: another client or namespace is needed.
+    /// The client was closed, the server has stopped, or the namespace cannot be used: another client, server or namespace is needed.
     Closed,
     /// ZooKeeper refused the request.
     Refused,
-    /// A stored record cannot be read: it is corrupt, or a newer build wrote it; or a payload codec cannot decode its bytes.
+    /// A stored record cannot be read: it is corrupt, or another build wrote it; or a payload codec cannot decode its bytes.
     Unreadable,
     /// A change was sent and no reply came in time: it may or may not have been applied.
     Unknown,
     /// The state that the caller waited for was not reached in time.
     TimedOut,
-    /// The job, the attempt or the node has ended without success.
+    /// The job, the attempt, the node or the server has ended without success, or the operating system has failed.
     Failed,
 }
 
@@ -75,7 +77,7 @@ macro_rules! impl_remedy {
             /// Whether the same call may succeed later, and repeating it is safe. Nothing has to be changed.
             #[must_use]
             pub fn is_retryable(&self) -> bool {
-                self.remedy() == $crate::remedy::Remedy::Retry
+                self.remedy() == $crate::Remedy::Retry
             }
         }
     )+};
@@ -84,8 +86,8 @@ macro_rules! impl_remedy {
             impl $error {
                 /// Returns the class of all errors of arguments: `Invalid`.
                 #[must_use]
-                pub fn class(&self) -> $crate::remedy::ErrorClass {
-                    $crate::remedy::ErrorClass::Invalid
+                pub fn class(&self) -> $crate::ErrorClass {
+                    $crate::ErrorClass::Invalid
                 }
             }
         )+
@@ -96,7 +98,7 @@ macro_rules! impl_remedy {
             impl $error {
                 /// Returns what the caller can do.
                 #[must_use]
-                pub fn remedy(&self) -> $crate::remedy::Remedy {
+                pub fn remedy(&self) -> $crate::Remedy {
                     self.class().remedy()
                 }
             }
