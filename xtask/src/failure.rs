@@ -69,7 +69,7 @@ impl fmt::Display for Failure {
                 write!(f, "{error}")
             }
             Self::Api(leaks) => {
-                write!(f, "the API of bellwether violates its rules:\n  {}", leaks.join("\n  "))
+                write!(f, "the public API violates its rules:\n  {}", leaks.join("\n  "))
             }
             Self::Links(links) => write!(f, "broken links:\n  {}", links.join("\n  ")),
             Self::Mutate(trouble) => write!(f, "{trouble}"),

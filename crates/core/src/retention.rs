@@ -124,9 +124,8 @@ impl Retention {
     }
 
     /// As [`Retention::of`], for a job of a group with this end.
-    #[doc(hidden)]
     #[must_use]
-    pub fn of_end(&self, end: End) -> Duration {
+    pub(crate) fn of_end(&self, end: End) -> Duration {
         let set = match end {
             End::Succeeded => self.succeeded,
             End::Cancelled => self.cancelled,

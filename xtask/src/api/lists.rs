@@ -2,18 +2,19 @@
 
 use std::collections::BTreeSet;
 
+/// The crates that programs depend on.
+pub(super) const PUBLIC: [&str; 4] =
+    ["bellwether", "bellwether_gateway", "bellwether_keeper", "bellwether_overflow"];
+
 /// The crates whose items `bellwether` re-exports. Programs do not depend on them.
 pub(super) const PRIVATE: [&str; 5] =
     ["bellwether_core", "bellwether_zk", "bellwether_actors", "bellwether_host", "bellwether_remedy"];
-
-/// The crates with servers that programs may embed. Only the growth of their types is checked.
-pub(super) const SERVERS: [&str; 2] = ["bellwether_gateway", "bellwether_keeper"];
 
 /// A trait that programs must not be able to name, so that they cannot implement another one.
 pub(super) const SEALED: &str = "bellwether::client::job::kind::sealed::Sealed";
 
 /// Crates whose types may be part of the API, with the reason.
-pub(super) const ALLOWED: [(&str, &str); 10] = [
+pub(super) const ALLOWED: [(&str, &str); 11] = [
     ("std", "the standard library"),
     ("core", "the standard library"),
     ("alloc", "the standard library"),
@@ -21,6 +22,7 @@ pub(super) const ALLOWED: [(&str, &str); 10] = [
     ("serde_core", "the traits of serde are defined here"),
     ("serde_json", "an error keeps the decoding error as its source"),
     ("futures_core", "`Stream`, until the standard library has it"),
+    ("object_store", "the store of the overflow codec, which re-exports the crate"),
     ("thiserror", "derived implementations"),
     ("uuid", "a worker id is a UUID"),
     ("tokio_util", "the stop signal of a handler, which other libraries of tokio take"),
@@ -156,7 +158,7 @@ pub(super) const EXHAUSTIVE: [(&[&str], &str); 10] = [
 pub(super) const ERROR: &str = "core::error::Error";
 
 /// The paths of errors without `class`, `remedy` and `is_retryable`, with the reason.
-pub(super) const WITHOUT_REMEDY: [(&[&str], &str); 3] = [
+pub(super) const WITHOUT_REMEDY: [(&[&str], &str); 4] = [
     (
         &[
             "bellwether::client::list::cursor::CursorError",
@@ -174,6 +176,9 @@ pub(super) const WITHOUT_REMEDY: [(&[&str], &str); 3] = [
             "bellwether_core::schedule::SpecError",
             "bellwether_core::trace::TraceContextError",
             "bellwether_core::worker::WorkerSettingsError",
+            "bellwether_gateway::access::role::RoleError",
+            "bellwether_gateway::limits::LimitsError",
+            "bellwether_overflow::PrefixError",
             "bellwether_zk::access::AccessError",
             "bellwether_zk::connect_string::ConnectStringError",
             "bellwether_zk::roles::RolesError",
@@ -181,13 +186,48 @@ pub(super) const WITHOUT_REMEDY: [(&[&str], &str); 3] = [
         "errors of a single value or setting: invalid, and it must be changed",
     ),
     (
-        &["bellwether_core::outcome::Rejection", "bellwether_core::wire::WireError"],
+        &[
+            "bellwether_core::outcome::Rejection",
+            "bellwether_core::wire::WireError",
+            "bellwether_keeper::store::disk::row::RowError",
+        ],
         "the reasons of other errors, which have them",
     ),
     (&["bellwether_host::worker::handler::error::HandlerError"], "the result of a handler"),
+    (
+        &["bellwether_keeper::proto::reader::Malformed"],
+        "the other side of a connection has sent a wrong frame",
+    ),
 ];
 
 /// The paths of a list.
 pub(super) fn listed(list: &[(&[&str], &str)]) -> BTreeSet<String> {
     list.iter().flat_map(|(paths, _)| *paths).map(ToString::to_string).collect()
 }
+
+/// The paths of public items that the documentation leaves out, with the reason.
+pub(super) const HIDDEN: [(&[&str], &str); 4] = [
+    (
+        &[
+            "bellwether::client::Client::over",
+            "bellwether::client::Client::sub_group",
+            "bellwether::client::group::spawn::Attempt",
+            "bellwether::client::runtime",
+        ],
+        "the simulator and the fuzz targets run the client on their own session and clock",
+    ),
+    (&["bellwether::node::Node::actors"], "tests of the actors; only with the feature `testing`"),
+    (
+        &["bellwether::client::job::kind::AnyKind::KIND", "bellwether::client::job::kind::AnyKind::decode"],
+        "the items of a sealed trait, which the library uses",
+    ),
+    (
+        &[
+            "bellwether_core::name::GroupId::further",
+            "bellwether_core::name::GroupId::of_sub_jobs",
+            "bellwether_core::retention::Retention::of",
+            "bellwether_core::txn::Op::subject",
+        ],
+        "methods of core that other packages of the workspace use, on types that the library re-exports",
+    ),
+];
