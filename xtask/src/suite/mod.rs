@@ -18,6 +18,8 @@ use crate::install;
 use crate::messages::TestProgram;
 use crate::queue::{self, Job};
 
+/// Runs rustdoc, which then compares the error codes of tests that must not compile.
+const RUSTDOC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/rustdoc");
 /// Selects the server that the tests use.
 const SERVER: &str = "BELLWETHER_TEST_SERVER";
 /// The command that is started as a keeper for tests.
@@ -129,7 +131,7 @@ struct Options<'a> {
 /// Runs the selected tests, with cargo.
 fn chosen(server: Server, cargo_arguments: &[String], binary_arguments: &[String]) -> Result<(), Failure> {
     let mut test = cargo();
-    test.arg("test").args(cargo_arguments).env(SERVER, server.name());
+    test.arg("test").args(cargo_arguments).env(SERVER, server.name()).env("RUSTDOC", RUSTDOC);
     // Cargo ignores a package next to `--workspace`, and refuses a feature of a package that is not selected.
     if !["-p", "--package"].iter().any(|choice| has(cargo_arguments, choice)) {
         test.args(["--workspace", TESTING]);
@@ -174,7 +176,7 @@ fn suite(server: Server, programs: &[TestProgram], options: &Options<'_>) -> Res
             built_later.push(Job { title, command });
         }
         let mut documentation = cargo();
-        documentation.args(["test", "--doc", "--workspace", TESTING]);
+        documentation.args(["test", "--doc", "--workspace", TESTING]).env("RUSTDOC", RUSTDOC);
         built_later.push(Job { title: "cargo test --doc".to_owned(), command: documentation });
     }
     let mut built_later = built_later.into_iter();
