@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use bellwether::Kind;
-use bellwether::client::{Snapshot, WrongClock, rfc3339};
+use bellwether::client::{Snapshot, WrongClock};
+use bellwether_documents::{InstantText, Text};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -47,7 +48,7 @@ pub(super) struct Alert {
     summary: String,
     /// Since when this gateway has seen it.
     #[schema(format = DateTime)]
-    since: String,
+    since: InstantText,
     /// The page that describes what to do.
     runbook: String,
 }
@@ -184,7 +185,7 @@ impl Alerts {
         for Condition { name, severity, hold, summary } in holding {
             let since = *self.0.entry(name).or_insert(now);
             if now.duration_since(since).unwrap_or_default() >= hold {
-                firing.push(Alert { name, severity, summary, since: rfc3339(since), runbook: runbook(name) });
+                firing.push(Alert { name, severity, summary, since: Text(since), runbook: runbook(name) });
             }
         }
         firing.sort_by_key(|alert| alert.severity);
@@ -194,7 +195,7 @@ impl Alerts {
 
 /// The alert of a gateway that ZooKeeper does not serve.
 pub(super) fn cut_off(since: SystemTime) -> Alert {
-    let (name, since) = ("BellwetherCutOff", rfc3339(since));
+    let (name, since) = ("BellwetherCutOff", Text(since));
     let summary = "ZooKeeper does not serve this gateway: what it shows is old".to_owned();
     Alert { name, severity: Severity::Critical, summary, since, runbook: runbook(name) }
 }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
 
+use bellwether_documents::InstantText;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -26,7 +27,7 @@ pub(super) struct AuditEntry {
     /// Number of the line in this gateway. Unlike the request id, callers cannot choose it.
     pub(super) number: u64,
     /// When it was answered.
-    pub(super) at: String,
+    pub(super) at: InstantText,
     /// Name of the token or certificate, or `ISSUER#SUBJECT`; null if the request was refused before it was known.
     #[schema(required)]
     pub(super) caller: Option<String>,
@@ -65,7 +66,7 @@ pub(super) struct AuditEntry {
 pub(super) struct AuditIntent<'a> {
     pub(super) event: &'static str,
     pub(super) number: u64,
-    pub(super) at: String,
+    pub(super) at: InstantText,
     pub(super) caller: &'a str,
     pub(super) role: &'static str,
     pub(super) from: Option<String>,
@@ -141,12 +142,16 @@ impl AuditLog {
 
 #[cfg(test)]
 mod tests {
+    use std::time::SystemTime;
+
+    use bellwether_documents::Text;
+
     use super::*;
 
     fn entry(path: usize, caller: Option<&str>, status: u16) -> AuditEntry {
         AuditEntry {
             number: 0,
-            at: String::new(),
+            at: Text(SystemTime::UNIX_EPOCH),
             caller: caller.map(ToOwned::to_owned),
             role: None,
             from: None,

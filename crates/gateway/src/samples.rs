@@ -7,7 +7,8 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
-use bellwether::client::{Snapshot, SnapshotOptions, rfc3339};
+use bellwether::client::{Snapshot, SnapshotOptions};
+use bellwether_documents::{InstantText, Text};
 use serde::Serialize;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use utoipa::ToSchema;
@@ -35,7 +36,7 @@ const CUT_OFF: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(super) struct Sample {
     /// When it was taken.
-    at: String,
+    at: InstantText,
     /// Jobs that wait for a worker.
     queued: usize,
     /// Jobs that wait for their start time, in the 1,000 soonest minutes with such jobs.
@@ -64,7 +65,7 @@ pub(super) struct OldestQueued {
     /// Its id.
     id: String,
     /// Since when it could run: its submission, or the end of its delay.
-    since: String,
+    since: InstantText,
     /// Whether all queued jobs were read. If not, it is the oldest of the most urgent jobs, and another may have waited longer.
     exact: bool,
 }
@@ -83,7 +84,7 @@ impl Sample {
         let dead = earlier.and_then(|earlier| deaths?.since(earlier.deaths?));
         let slots = now.workers.iter().filter_map(|worker| worker.info.as_ref().ok());
         Self {
-            at: rfc3339(now.at),
+            at: Text(now.at),
             queued: now.depths.queued,
             delayed: now.depths.delayed,
             running: now.assigned(),
@@ -157,7 +158,7 @@ impl Samples {
     fn push(&self, sample: Sample, now: &Snapshot, alerts: Vec<Alert>) {
         let oldest_queued = now.oldest_queued.as_ref().map(|oldest| OldestQueued {
             id: oldest.id.to_string(),
-            since: rfc3339(oldest.since),
+            since: Text(oldest.since),
             exact: oldest.exact,
         });
         let mut kept = self.kept();

@@ -2,7 +2,7 @@
 
 use axum::Json as Answer;
 use axum::extract::State;
-use bellwether::client::rfc3339;
+use bellwether_documents::{InstantText, Text};
 use serde::Serialize;
 use tokio::time::Instant;
 use utoipa::ToSchema;
@@ -16,7 +16,7 @@ use crate::state::App;
 pub(super) struct AlertsDocument {
     /// When the conditions were evaluated, by ZooKeeper's clock; null before the first time.
     #[schema(required, format = DateTime)]
-    evaluated_at: Option<String>,
+    evaluated_at: Option<InstantText>,
     /// The conditions that hold, the critical ones first.
     alerts: Vec<Alert>,
 }
@@ -33,5 +33,5 @@ pub(super) struct AlertsDocument {
 )]
 pub(super) async fn list_alerts(State(app): State<App>) -> Answer<AlertsDocument> {
     let (evaluated_at, alerts) = app.samples.alerts(Instant::now());
-    Answer(AlertsDocument { evaluated_at: evaluated_at.map(rfc3339), alerts })
+    Answer(AlertsDocument { evaluated_at: evaluated_at.map(Text), alerts })
 }
