@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .application import Application
-from .errors import BellwetherError
+from .errors import BellwetherError, InvalidInput
+from .values import seconds_of
 
 
 def _application(text: str) -> Application:
@@ -62,16 +63,28 @@ def _parser() -> argparse.ArgumentParser:
         help="tags that this worker offers, separated by commas",
     )
     worker.add_argument(
-        "--drain-grace", type=float, default=30.0, help="seconds for running jobs to end in a drain (default: 30)"
+        "--drain-grace",
+        type=_duration,
+        default=30.0,
+        metavar="DURATION",
+        help="time for running jobs to end in a drain, such as 30s or 5m (default: 30s)",
     )
     worker.add_argument(
         "--timeout",
-        type=int,
-        default=30,
-        help="seconds of silence after which its jobs count as lost (default: 30)",
+        type=_duration,
+        default=30.0,
+        metavar="DURATION",
+        help="silence after which its jobs count as lost, 2s to 1h (default: 30s)",
     )
     worker.add_argument("-v", "--verbose", action="store_true", help="log every step")
     return parser
+
+
+def _duration(text: str) -> float:
+    try:
+        return seconds_of(text)
+    except InvalidInput as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _names(text: str) -> list[str]:

@@ -119,8 +119,8 @@ class Application:
         processes: bool | int = False,
         name: str | None = None,
         tags: Sequence[str] = (),
-        drain_grace: float = 30.0,
-        timeout: int = 30,
+        drain_grace: Duration = 30,
+        timeout: Duration = 30,
     ) -> None:
         """Runs a worker on the current event loop until its task is cancelled, which drains it."""
         from .worker import Worker
@@ -136,14 +136,14 @@ class Application:
         processes: bool | int = False,
         name: str | None = None,
         tags: Sequence[str] = (),
-        drain_grace: float = 30.0,
-        timeout: int = 30,
+        drain_grace: Duration = 30,
+        timeout: Duration = 30,
     ) -> None:
         """Runs a worker until SIGTERM or SIGINT; then it drains. A second signal ends the process immediately.
 
         `slots` is the number of jobs at a time; by default the number of processors, but at least 4. `processes` runs all
         plain functions in a pool of processes (True: one per CPU), instead of only kinds with `process=True`. `drain_grace`
-        is the time for running jobs to end in a drain; jobs that still run are handed back. After `timeout` seconds without
+        is the time for running jobs to end in a drain; jobs that still run are handed back. After `timeout` without
         a call the gateway counts the worker's jobs as lost.
         """
         from .worker import Worker

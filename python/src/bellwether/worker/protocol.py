@@ -112,7 +112,7 @@ class Settings:
     kinds: Sequence[Mapping[str, Any]]
     slots: int
     tags: Sequence[str]
-    timeout: int
+    timeout: float
 
 
 def _path(key: str, action: str = "") -> str:

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ApiError, InvalidInput
 from ..exchange import Addresses, Call
-from ..values import duration_text, seconds_of
+from ..values import Duration, duration_text, seconds_of
 from . import protocol
 from .executor import Executor
 from .finisher import Finisher
@@ -64,8 +64,8 @@ class Worker:
         processes: bool | int = False,
         name: str | None = None,
         tags: Sequence[str] = (),
-        drain_grace: float = 30.0,
-        timeout: int = 30,
+        drain_grace: Duration = 30,
+        timeout: Duration = 30,
     ) -> None:
         kinds = list(app.kinds)
         if not kinds:
@@ -78,13 +78,13 @@ class Worker:
         self._slots = slots
         self._all_in_processes = bool(processes)
         self._size = processes if processes and processes is not True else processors
-        self._drain_grace = drain_grace
+        self._drain_grace = seconds_of(drain_grace)
         for kind in kinds:
             if kind.process or (processes and not kind.is_async):
                 check_importable(kind)
         name = name or f"{socket.gethostname()}-{os.getpid()}"
         declared = [_declared(kind.name, kind.lease, kind.concurrency) for kind in kinds]
-        self._settings = Settings(name, declared, slots, tuple(tags), timeout)
+        self._settings = Settings(name, declared, slots, tuple(tags), seconds_of(timeout))
         self._renewing = {kind.name for kind in kinds if kind.auto_renew}
         self._table = Table()
         self._tasks: dict[asyncio.Task[None], Entry] = {}
