@@ -100,8 +100,9 @@ impl Node {
     pub fn part_ended(&mut self, cx: &mut Context<'_, Self>, part: Part, ended: Ended) {
         let fails = match ended {
             Ended::Died(error) => {
-                tracing::error!(?part, %error, "a part of the node died: the node restarts it and the parts that depend on it");
+                tracing::error!(?part, %error, "a part of the node died");
                 if self.restarts.allows(cx.now) {
+                    tracing::info!(?part, "the node restarts the part and those that depend on it");
                     counter!(metric::ACTOR_RESTARTS).increment(1);
                     stop_from(cx, part);
                     return start_from(cx, part);

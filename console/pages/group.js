@@ -100,7 +100,7 @@ export async function group({ root, parameter: id, left }) {
     const facts = [
       ['Status', found.status], ['Kind', found.kind], ['Members', found.total === null ? 'not sealed yet' : count(found.total)],
       ['Succeeded', count(found.succeeded)], ['Dead', count(found.dead)], ['Cancelled', count(found.cancelled)], ['Open', count(found.open)],
-      ['Join', found.join && jobLink(found.join)], ['Finish', found.finish && jobLink(found.finish)], ['Parent', found.parent && jobLink(found.parent)],
+      ['Join', found.join && jobLink(found.join)], ['Finished job', found.finished && jobLink(found.finished)], ['Parent', found.parent && jobLink(found.parent)],
       ['First group', found.first && groupLink(found.first)], ['Further groups', found.further.length > 0 && found.further.map((name) => [groupLink(name), ' '])],
       ['Created', instant(found.created_at)], ['Done', found.done_at && instant(found.done_at)],
     ];

@@ -82,7 +82,7 @@ const lastTicks = (last) => h('section', {}, h('h2', {}, 'Last ticks'), last.len
   ] })
   : h('p', { class: 'quiet' }, 'There are none since the schedule was added.'));
 
-/** Reads the payload of the jobs, and again only for another version of the schedule, or another schedule of this name. */
+/** Reads the payload of the jobs, and again only for another version of the schedule, or another schedule of this id. */
 function payloadOf(id, left) {
   let kept = {};
   return async ({ error, created_at: created, spec_version: spec }) => {

@@ -245,6 +245,12 @@ impl<K> Job<K> {
         self
     }
 
+    /// Removes the options that were set, also those that the kind sets: [`JobKind::defaults`].
+    #[must_use]
+    pub fn clear_options(self) -> Self {
+        Self { options: JobOptions::new(), ..self }
+    }
+
     /// Makes the job part of this trace: a W3C `traceparent`, for example from the request that caused the
     /// submission. The trace is stored with the job, and every attempt, join and sub-job belongs to it. Default: the
     /// span in which the job is submitted, in a process with OpenTelemetry; otherwise none.

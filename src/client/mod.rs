@@ -137,7 +137,7 @@ use crate::node::{NodeBuilder, host_name};
 
 /// The default deadline of a call: longer than the session timeout, so that a call survives a reconnection within the
 /// session. It may not survive an expiry, which the ZooKeeper client reports up to 1.8 timeouts late.
-const DEADLINE: Duration = Duration::from_secs(15);
+pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(15);
 
 /// A handle on a namespace. Cheap to clone. The session ends when the last clone is dropped and all requests in
 /// flight are done.
@@ -194,7 +194,7 @@ impl ClientBuilder {
         Self {
             connection,
             create_namespace: true,
-            deadline: DEADLINE,
+            deadline: DEFAULT_DEADLINE,
             codec: None,
             author: Author::cut(&crate::node::default_id()),
         }
@@ -232,7 +232,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the deadline of a call, including lost connections. Default 15 s. Waits have their own limits.
+    /// Sets the deadline of a call, including lost connections. Default 15 s ([`DEFAULT_DEADLINE`]). Waits have their own limits.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;

@@ -78,7 +78,7 @@ impl<K: ParentKind> JobHandle<K> {
             job.sub_jobs.into_iter().next().ok_or_else(|| ResultError::NoSubJobs(self.id().clone()))?;
         let left = by.at.since(self.client.0.session.now());
         let done = self.client.wait_group(&group, left).await?;
-        let finish = done.finish.ok_or(GroupError::NoResult { group, job: "finished handler" });
+        let finish = done.finished.ok_or(GroupError::NoResult { group, job: "finished handler" });
         self.client.ended(&finish.map_err(Error::from)?).await?.json_result()
     }
 }

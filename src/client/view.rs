@@ -208,7 +208,7 @@ pub struct JobView {
     /// Its id.
     pub id: JobId,
     /// The trace that it was submitted in.
-    pub trace: Option<TraceContext>,
+    pub traceparent: Option<TraceContext>,
     /// The kind, which selects its handler; `None` if its record cannot be read.
     pub kind: Option<Kind>,
     /// Its state.
@@ -290,7 +290,7 @@ impl JobView {
         };
         Self {
             id,
-            trace: record.trace,
+            traceparent: record.trace,
             kind: Some(record.kind),
             state,
             attempt: record.attempts,
@@ -344,7 +344,7 @@ impl JobView {
     pub(crate) fn unreadable(id: JobId, reason: &WireError) -> Self {
         Self {
             id,
-            trace: None,
+            traceparent: None,
             kind: None,
             state: State::Quarantined,
             attempt: 0,

@@ -13,11 +13,9 @@ use futures::future::BoxFuture;
 use tokio::time::timeout;
 
 use super::{Election, Inner, Policy, Strategy};
+use crate::client::DEFAULT_DEADLINE;
 use crate::connection::{Connection, InvalidConnection};
 use crate::node::default_id;
-
-/// The default of [`ElectionBuilder::deadline`].
-const DEADLINE: Duration = Duration::from_secs(15);
 
 /// The settings of a participant in an election.
 #[derive(Debug, Clone)]
@@ -77,7 +75,7 @@ impl ElectionBuilder {
             node_id: None,
             election: Strategy::default(),
             policy: Policy::default(),
-            deadline: DEADLINE,
+            deadline: DEFAULT_DEADLINE,
         }
     }
 

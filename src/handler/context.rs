@@ -72,13 +72,13 @@ impl JobContext {
 
     /// Sets the progress that earlier attempts left.
     #[must_use]
-    pub fn with_left(self, left: Progress) -> Self {
+    pub fn with_last_progress(self, left: Progress) -> Self {
         Self { run: self.run.with_left(left), ..self }
     }
 
     /// Sets the trace of the attempt.
     #[must_use]
-    pub fn with_trace(self, trace: TraceContext) -> Self {
+    pub fn with_traceparent(self, trace: TraceContext) -> Self {
         Self { run: RunContext { trace: Some(trace), ..self.run }, ..self }
     }
 
@@ -252,7 +252,7 @@ impl JobContext {
 
     /// Returns the newest progress of the job, including reports of this attempt.
     #[must_use]
-    pub fn said(&self) -> Progress {
+    pub fn newest_progress(&self) -> Progress {
         self.run.pulse.said_last()
     }
 

@@ -82,7 +82,7 @@ impl JobContext {
     }
 }
 
-/// The name of the group until it is opened: its id is derived from the job's record.
+/// The id of the group until it is opened: its id is derived from the job's record.
 const NAME: &str = "sub-jobs";
 
 impl<K: AnyKind> SubJobs<K> {

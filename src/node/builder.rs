@@ -144,7 +144,7 @@ impl NodeBuilder {
 
     /// Adds a schedule as soon as ZooKeeper is reachable. May be called repeatedly to add more.
     ///
-    /// Nodes that start with the same schedule create it once. If a different schedule of this name exists, it is
+    /// Nodes that start with the same schedule create it once. If a different schedule of this id exists, it is
     /// kept and the conflict is logged, unless this one [replaces](Schedule::replace) it. A schedule whose only
     /// instant is in the past is also logged and not added.
     #[must_use]

@@ -114,7 +114,7 @@ async fn a_violated_group_rule_is_an_error_and_nothing_is_written() {
     let other = client.group(Group::new("sum", "g")).await.unwrap_err();
     assert_eq!(
         other.to_string(),
-        "group g was created with kind double, not sum: choose another name for another group"
+        "group g was created with kind double, not sum: choose another id for another group"
     );
     let rules = client.group(Group::new("double", "g").fail_fast(true)).await.unwrap_err();
     assert!(matches!(rules, Error::Group(GroupError::Conflict { field: "failing fast", .. })), "{rules}");
@@ -124,7 +124,7 @@ async fn a_violated_group_rule_is_an_error_and_nothing_is_written() {
         "total of group h is 1000001: at most 1000000 are allowed; nest groups for more"
     );
     let long = client.group(Group::new("double", "x".repeat(120))).await.unwrap_err();
-    assert!(matches!(long, Error::Group(GroupError::NameTooLong { .. })), "{long}");
+    assert!(matches!(long, Error::Group(GroupError::IdTooLong { .. })), "{long}");
     assert!(Group::new("double", "a:b").check().is_err());
     assert!(client.get_group(&crate::stage::group("h")).await.unwrap().is_none());
     let view = group.view().await.unwrap();

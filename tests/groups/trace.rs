@@ -13,7 +13,7 @@ fn context(traceparent: &str) -> TraceContext {
 
 async fn trace(client: &bellwether::Client, id: &str) -> Option<String> {
     let view = client.get(&JobId::new(id).unwrap()).await.unwrap().unwrap();
-    view.trace.map(|trace| trace.to_string())
+    view.traceparent.map(|trace| trace.to_string())
 }
 
 #[tokio::test]

@@ -75,5 +75,5 @@ async fn progress_out_of_bounds_is_an_error_that_names_the_field() {
     let attempt = bellwether::testing::Attempt::of(job("boasts", "boasts")).unwrap();
     let error = attempt.perform(&handlers).await.unwrap_err().to_string();
     assert_eq!(error, "the attempt failed: percent must be 0 to 100, not 101");
-    assert_eq!(attempt.context().said(), bellwether_core::job::Progress::default());
+    assert_eq!(attempt.context().newest_progress(), bellwether_core::job::Progress::default());
 }

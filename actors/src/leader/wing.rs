@@ -93,12 +93,9 @@ impl LeaderWing {
     /// Handles the unexpected end of a member. The host calls this only for the members of the current term.
     pub fn member_ended(&mut self, cx: &mut Context<'_, Self>, why: &str) {
         let Some(epoch) = self.epoch else { return };
-        tracing::error!(
-            epoch,
-            reason = why,
-            "an actor of the leader wing died: the node restarts all of them"
-        );
+        tracing::error!(epoch, reason = why, "an actor of the leader wing died");
         if self.restarts.allows(cx.now) {
+            tracing::info!(epoch, "the node restarts the actors of the leader wing");
             counter!(metric::ACTOR_RESTARTS).increment(1);
             cx.tell(Tell::Stop);
             cx.tell(Tell::Start(epoch));

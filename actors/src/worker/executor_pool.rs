@@ -329,7 +329,10 @@ impl ExecutorPool {
         let stuck = self.stuck_now();
         if stuck != self.stuck {
             self.stuck = stuck;
-            tracing::warn!(stuck, "the worker counted the slots that abandoned runs still occupy");
+            match stuck {
+                0 => tracing::info!("the abandoned runs have left the slots of the worker"),
+                _ => tracing::warn!(stuck, "the abandoned runs still occupy slots of the worker"),
+            }
             cx.tell(Tell::Usable(self.slots.saturating_sub(stuck)));
         }
     }

@@ -90,7 +90,7 @@ pub const MAX_BY_BYTES: usize = 256;
 /// Longest note of a pause: one line.
 pub const MAX_NOTE_BYTES: usize = 256;
 
-/// Longest name of a schedule. The id of a triggered job appends `@` and a UUID, and must still be a valid job id.
+/// Longest id of a schedule. The id of a triggered job appends `@` and a UUID, and must still be a valid job id.
 pub const MAX_SCHEDULE_ID_BYTES: usize = MAX_NAME_BYTES - 37;
 
 /// Largest payload of a schedule, because the leader keeps all schedules in memory.

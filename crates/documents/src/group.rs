@@ -53,7 +53,7 @@ pub struct GroupDocument {
     join: Option<String>,
     /// Id of the parent's finished job, once it exists.
     #[schema(required)]
-    finish: Option<String>,
+    finished: Option<String>,
     /// When the group was created.
     created_at: InstantText,
     /// When the group was done.
@@ -81,7 +81,7 @@ impl From<&GroupView> for GroupDocument {
             first: name(group.first.as_ref()),
             further: group.further.iter().map(|further| further.id.to_string()).collect(),
             join: name(group.join.as_ref()),
-            finish: name(group.finish.as_ref()),
+            finished: name(group.finished.as_ref()),
             created_at: Text(group.created_at),
             done_at: group.done_at.map(Text),
         }

@@ -138,7 +138,7 @@ impl From<&JobView> for JobDocument {
             not_before: job.not_before.map(Text),
             finished_at: job.finished_at.map(Text),
             changed: job.changed.as_ref().map(Into::into),
-            trace_id: job.trace.map(|trace| trace.trace_id()),
+            trace_id: job.traceparent.map(|trace| trace.trace_id()),
             payload: job.payload.as_ref().map(embedded),
         }
     }

@@ -50,7 +50,7 @@ pub type JobIdText = Text<JobId>;
 pub type KindText = Text<Kind>;
 /// The name of a lane.
 pub type LaneText = Text<Lane>;
-/// The name of a schedule.
+/// The id of a schedule.
 pub(crate) type ScheduleText = Text<ScheduleId>;
 /// The name of a placement strategy.
 pub(crate) type StrategyText = Text<StrategyName>;
@@ -122,7 +122,7 @@ impl Textual for Zone {
     }
 }
 
-/// A name that a user chooses, such as the id of a job or the name of a group.
+/// A name that a user chooses, such as the id of a job or a group.
 #[derive(Debug, Clone)]
 pub struct ChosenName;
 
@@ -166,7 +166,7 @@ names! {
     Kind, "KindName", "Name of a kind.", ["sum"];
     Lane, "LaneName", "Name of a lane.", ["frames"];
     GroupId, "GroupId", "Id of a group.", ["2026-11-21"];
-    ScheduleId, "ScheduleName", "Name of a schedule.", ["nightly"];
+    ScheduleId, "ScheduleId", "Id of a schedule.", ["nightly"];
     StrategyName, "StrategyName", "Name of a placement strategy.", ["rendezvous"];
     Tag, "Tag", "A tag of workers.", ["gpu"];
 }

@@ -47,7 +47,6 @@ pub(super) struct Alert {
     /// The problem in one sentence.
     summary: String,
     /// Since when this gateway has seen it.
-    #[schema(format = DateTime)]
     since: InstantText,
     /// The page that describes what to do.
     runbook: String,

@@ -260,7 +260,7 @@ class AsyncBellwether(Application):
         return await self.send(calls.add_schedule(schedule.document()))
 
     async def schedules(self, *, page_size: int = 100) -> AsyncIterator[ScheduleView]:
-        """Iterates over the schedules by name, without their payloads, and requests pages as needed."""
+        """Iterates over the schedules by id, without their payloads, and requests pages as needed."""
         async for schedule in self._pages(lambda after: calls.list_schedules(page_size, after)):
             yield schedule
 

@@ -257,7 +257,7 @@ class Bellwether(Application):
         return self.send(calls.add_schedule(schedule.document()))
 
     def schedules(self, *, page_size: int = 100) -> Iterator[ScheduleView]:
-        """Iterates over the schedules by name, without their payloads, and requests pages as needed."""
+        """Iterates over the schedules by id, without their payloads, and requests pages as needed."""
         yield from self._pages(lambda after: calls.list_schedules(page_size, after))
 
     def get_schedule(self, schedule: str) -> ScheduleView:

@@ -131,7 +131,7 @@ class GroupView:
     cancelled: int
     dead: int
     join: str | None
-    finish: str | None
+    finished: str | None
     document: Document = field(repr=False, compare=False)
 
     @property
@@ -153,7 +153,7 @@ class GroupView:
             cancelled=document["cancelled"],
             dead=document["dead"],
             join=document.get("join"),
-            finish=document.get("finish"),
+            finished=document.get("finished"),
             document=document,
         )
 

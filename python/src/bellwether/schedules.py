@@ -66,7 +66,7 @@ class NewSchedule(Ticks):
     job_id: str | None = None
     """Id of the job of every tick. Default: each tick has its own job."""
     replace: bool = False
-    """Whether to replace a schedule that has this name and another spec."""
+    """Whether to replace a schedule that has this id and another spec."""
 
     def document(self) -> dict[str, Any]:
         """Returns the API's form of the schedule."""

@@ -51,8 +51,11 @@ fn the_chain_of_an_error_names_each_source_once() {
     assert_eq!(chain(&refused), "ZooKeeper refused the request: not authorised");
     let name = GroupId::plain("a b").expect_err("a blank");
     let group =
-        SubmitError::from(Error::Group(GroupError::NameTooLong { group: "g".into(), source: name.clone() }));
-    assert_eq!(chain(&group), format!("the names of group g and its kind do not fit together: {name}"));
+        SubmitError::from(Error::Group(GroupError::IdTooLong { group: "g".into(), source: name.clone() }));
+    assert_eq!(
+        chain(&group),
+        format!("the id of group g and the name of its kind are too long together: {name}")
+    );
 }
 
 fn late() -> Unavailable {

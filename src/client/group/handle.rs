@@ -198,7 +198,7 @@ impl<K: AnyKind> GroupHandle<K> {
         if number >= total {
             return Err(GroupError::NumberTooLarge { group, number, total }.into());
         }
-        let id = JobId::member(&record.kind, &group, number).map_err(GroupError::InvalidName)?;
+        let id = JobId::member(&record.kind, &group, number).map_err(GroupError::InvalidId)?;
         Ok((id, Membership { group, role: Role::Member(number), counted: true }))
     }
 }

@@ -74,14 +74,14 @@ impl<K> Group<K> {
         // Token and time are set when the group is created.
         let record = Kind::new(kind).map(|kind| GroupRecord::new(kind, Uuid::nil(), WallMillis(0)));
         let given =
-            record.and_then(|record| Ok((GroupId::plain(id)?, record))).map_err(GroupError::InvalidName);
+            record.and_then(|record| Ok((GroupId::plain(id)?, record))).map_err(GroupError::InvalidId);
         Self { given, typed: PhantomData }
     }
 
     /// Checks the id of the group and the name of its kind, without sending anything.
     ///
     /// # Errors
-    /// [`GroupError::InvalidName`].
+    /// [`GroupError::InvalidId`].
     pub fn check(&self) -> Result<(), GroupError> {
         self.given.as_ref().map(drop).map_err(GroupError::clone)
     }

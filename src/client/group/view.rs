@@ -104,7 +104,7 @@ pub struct GroupView {
     /// Its join, if it has one, once that was created.
     pub join: Option<JobId>,
     /// Its parent's finished job, once that was created.
-    pub finish: Option<JobId>,
+    pub finished: Option<JobId>,
     /// When it was created, by the creator's clock.
     pub created_at: SystemTime,
     /// When it was done, by the leader's clock.
@@ -143,7 +143,7 @@ impl GroupView {
                 Some(format!("{missing} of {size} members were not submitted, {open} are open"))
             }
             (GroupStage::Joining, _) => self.join.as_ref().map(|job| format!("waits for {job}")),
-            (GroupStage::Finishing, _) => self.finish.as_ref().map(|job| format!("waits for {job}")),
+            (GroupStage::Finishing, _) => self.finished.as_ref().map(|job| format!("waits for {job}")),
             (GroupStage::Done, _) => None,
         };
         why.map_or_else(|| self.stage.to_string(), |why| format!("{}: {why}", self.stage))
@@ -184,7 +184,7 @@ impl GroupView {
                 Stop::Abandoned => "it was abandoned".to_owned(),
             }),
             join: joined.then(|| record.join_id(id).ok()).flatten(),
-            finish: finish.and_then(|parent| parent.finish_id(id).ok()),
+            finished: finish.and_then(|parent| parent.finish_id(id).ok()),
             has_joined: marks.contains(&Mark::Join),
             further: (0..)
                 .zip(record.further_groups(id))

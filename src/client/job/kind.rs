@@ -113,8 +113,8 @@ pub trait JobKind: Sized + 'static {
     /// }
     /// ```
     #[must_use]
-    fn group(name: impl AsRef<str>) -> Group<Self> {
-        Group::of(Self::NAME, name)
+    fn group(id: impl AsRef<str>) -> Group<Self> {
+        Group::of(Self::NAME, id)
     }
 }
 

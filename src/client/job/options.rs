@@ -101,7 +101,7 @@ impl JobOptions {
             auto_renew,
             dead_letter: Some(dead_letter),
             priority: Some(priority.get()),
-            tags: (!tags.is_empty()).then(|| tags.iter().map(ToString::to_string).collect()),
+            tags: Some(tags.iter().map(ToString::to_string).collect()),
             affinity: affinity.as_ref().map(ToString::to_string),
             lane: lane.as_ref().map(ToString::to_string),
         }

@@ -129,6 +129,10 @@ fn a_job_overrides_the_options_of_its_kind() {
 
     let untagged = self::record(Render::job(&1).tags(Vec::<String>::new()));
     assert_eq!(untagged.placement.tags, [], "an empty list removes the tags of the kind");
+
+    let plain = self::record(Render::job(&1).clear_options().priority(9));
+    assert_eq!((plain.policy, plain.placement), Default::default(), "without the options of the kind");
+    assert_eq!(plain.priority, Priority::HIGHEST);
 }
 
 #[test]
@@ -180,7 +184,11 @@ fn effective_options_are_those_of_the_record_and_the_same_job_has_them_again() {
         "backoff": { "initial": "1s", "max": "5m" },
         "dead_letter": false,
         "priority": 5,
+        "tags": [],
     });
+    let untagged = record(Render::job(&1).tags(Vec::<String>::new()));
+    let again = record(Render::job(&1).options(effective(&untagged)));
+    assert_eq!(again.placement.tags, [], "the tags of the kind stay removed");
     assert_eq!(serde_json::to_value(JobOptions::defaults()).unwrap(), defaults);
 }
 

@@ -234,7 +234,7 @@ fn template<K>(job: Job<K>) -> Result<Template, ScheduleError> {
     }
     let (_, record) = job.into_record(clock::local(), Uuid::nil)?;
     if record.trace.is_some() {
-        return owns("trace context", "the jobs of ticks belong to no trace");
+        return owns("traceparent", "the jobs of ticks belong to no trace");
     }
     if record.expires_at.is_some() {
         return owns("expiry", "use expires_after of the schedule");

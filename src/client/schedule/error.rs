@@ -43,7 +43,7 @@ pub enum ScheduleError {
         at: SystemTime,
     },
     /// A schedule of this name exists with another spec.
-    #[error("schedule {id} exists with another {differs}: replace it, or choose another name")]
+    #[error("schedule {id} exists with another {differs}: replace it, or choose another id")]
     Conflict {
         /// The name.
         id: ScheduleId,

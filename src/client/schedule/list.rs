@@ -12,7 +12,7 @@ use super::{ScheduleError, ScheduleView, Schedules};
 use crate::client::page::{FIRST_READ, MAX_PAGE, Page, READ_BYTES, next_read};
 
 impl Schedules {
-    /// Returns one page of the schedules, by name, at most `limit` (1 to [`MAX_PAGE`]). It continues after the `next` of
+    /// Returns one page of the schedules, by id, at most `limit` (1 to [`MAX_PAGE`]). It continues after the `next` of
     /// an earlier page. It ends early if its schedules, with their payloads, have about 1 MiB. An unreadable schedule is
     /// returned with its error.
     ///

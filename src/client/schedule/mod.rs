@@ -48,7 +48,7 @@ pub enum Added {
     Created,
     /// The same schedule existed already.
     Unchanged,
-    /// A different schedule of this name existed and was replaced.
+    /// A different schedule of this id existed and was replaced.
     Replaced,
 }
 

@@ -9,12 +9,12 @@ use crate::remedy::ErrorClass;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GroupError {
-    /// The name of the group, or of its kind, is invalid.
+    /// The id of the group, or the name of its kind, is invalid.
     #[error(transparent)]
-    InvalidName(#[from] NameError),
-    /// An id that is composed with the group's name is too long.
-    #[error("the names of group {group} and its kind do not fit together")]
-    NameTooLong {
+    InvalidId(#[from] NameError),
+    /// An id that is composed with the id of the group is too long.
+    #[error("the id of group {group} and the name of its kind are too long together")]
+    IdTooLong {
         /// The group.
         group: String,
         /// The error of the composed name.
@@ -79,7 +79,7 @@ pub enum GroupError {
     },
     /// The group exists with another kind or other rules.
     #[error(
-        "group {group} was created with {field} {existing}, not {given}: choose another name for another group"
+        "group {group} was created with {field} {existing}, not {given}: choose another id for another group"
     )]
     Conflict {
         /// The group.
@@ -188,8 +188,8 @@ impl GroupError {
     #[must_use]
     pub fn class(&self) -> ErrorClass {
         match self {
-            Self::InvalidName(_)
-            | Self::NameTooLong { .. }
+            Self::InvalidId(_)
+            | Self::IdTooLong { .. }
             | Self::TotalTooLarge { .. }
             | Self::NumberTooLarge { .. }
             | Self::MemberReopened { .. }

@@ -261,7 +261,7 @@ impl GroupRecord {
     /// # Errors
     /// The first violated bound, as a [`GroupError`].
     pub fn check(&self, id: &GroupId) -> Result<(), GroupError> {
-        let named = |source| GroupError::NameTooLong { group: id.to_string(), source };
+        let named = |source| GroupError::IdTooLong { group: id.to_string(), source };
         JobId::member(&self.kind, id, MAX_MEMBERS - 1).map_err(named)?;
         if self.join {
             self.join_id(id).map_err(named)?;

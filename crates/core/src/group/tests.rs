@@ -52,7 +52,7 @@ fn check_reports_each_violated_bound() {
         "total of group g is 1000001: at most 1000000 are allowed; nest groups for more"
     );
     let long = "x".repeat(124);
-    assert!(matches!(record().check(&id(&long)), Err(GroupError::NameTooLong { .. })));
+    assert!(matches!(record().check(&id(&long)), Err(GroupError::IdTooLong { .. })));
     let outer = Membership { group: id("g"), role: Role::Member(1), counted: true };
     let own = GroupRecord { parent: Some(Parent { membership: Some(outer), ..parent() }), ..record() };
     assert_eq!(own.check(&id("g")).unwrap_err().to_string(), "job p:x cannot be its own parent");
@@ -189,7 +189,7 @@ fn values_at_their_bounds_are_accepted() {
     // The id of the last member, "sum:GROUP:999999", has 128 bytes.
     let alone = GroupRecord { join: false, ..record() };
     assert_eq!(alone.check(&id(&"g".repeat(117))), Ok(()));
-    assert!(matches!(alone.check(&id(&"g".repeat(118))), Err(GroupError::NameTooLong { .. })));
+    assert!(matches!(alone.check(&id(&"g".repeat(118))), Err(GroupError::IdTooLong { .. })));
 }
 
 #[test]

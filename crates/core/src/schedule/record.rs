@@ -245,7 +245,7 @@ fn triggered_id(schedule: &ScheduleId, token: Uuid) -> JobId {
 }
 
 fn composed(id: String) -> JobId {
-    JobId::new(id).expect("a schedule's name leaves room for the suffix, whose characters are allowed")
+    JobId::new(id).expect("a schedule's id leaves room for the suffix, whose characters are allowed")
 }
 
 /// The beginning of the lanes of schedules. Other jobs cannot use such a lane, or they would hold a schedule up.
@@ -254,7 +254,7 @@ pub const LANE_PREFIX: &str = "schedule.";
 /// The lane of a schedule with [`Overlap::Queue`].
 #[must_use]
 pub fn lane(schedule: &ScheduleId) -> Lane {
-    Lane::new(format!("{LANE_PREFIX}{schedule}")).expect("a schedule's name leaves room for a prefix")
+    Lane::new(format!("{LANE_PREFIX}{schedule}")).expect("a schedule's id leaves room for a prefix")
 }
 
 #[cfg(test)]

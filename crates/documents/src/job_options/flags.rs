@@ -22,7 +22,8 @@ impl Args for Options {
 
 fn flag(option: &JobOption) -> Arg {
     let help = option.text.trim_end_matches('.');
-    let help = match option.default() {
+    // No list of tags is the same as an empty list.
+    let help = match option.default().filter(|default| !default.is_array()) {
         Some(default) => format!("{help} [default: {}]", shown(&default)),
         None => help.to_owned(),
     };
@@ -47,11 +48,6 @@ fn shown(default: &Value) -> String {
         Value::Object(backoff) => ["initial", "max"].map(|bound| shown(&backoff[bound])).join(".."),
         other => other.to_string(),
     }
-}
-
-/// Returns the list of tags; an empty text is an empty list.
-fn tags(given: Vec<Value>) -> Value {
-    if given == [""] { Value::Array(Vec::new()) } else { Value::Array(given) }
 }
 
 fn integer(text: &str) -> Result<Value, String> {
@@ -80,9 +76,7 @@ fn name(text: &str) -> Result<Value, String> {
 impl FromArgMatches for Options {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         let given = |option: &JobOption| match option.form {
-            Form::Tags => {
-                matches.get_many::<Value>(option.flag).map(|tags| tags.cloned().collect()).map(tags)
-            }
+            Form::Tags => matches.get_many::<Value>(option.flag).map(|tags| tags.cloned().collect::<Value>()),
             Form::Integer { .. } | Form::Duration | Form::Backoff | Form::Truth | Form::Name => {
                 matches.get_one::<Value>(option.flag).cloned()
             }
@@ -144,7 +138,6 @@ mod tests {
         let tags = Ok(JobOptions::new().tags(["a", "b"]));
         assert_eq!(parse(&["--tags", "a,b"]), tags);
         assert_eq!(parse(&["--tags", "a", "--tags", "b"]), tags);
-        assert_eq!(parse(&["--tags", ""]), Ok(JobOptions::new().tags(Vec::<String>::new())));
     }
 
     #[test]

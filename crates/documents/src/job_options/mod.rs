@@ -112,7 +112,7 @@ const JOB_OPTIONS: [JobOption; 11] = [
         name: "tags",
         flag: "tags",
         form: Form::Tags,
-        text: "Tags that the worker must have, at most 32; an empty list removes those of the kind.",
+        text: "Tags that the worker must have, at most 32.",
     },
     JobOption {
         name: "affinity",
@@ -158,6 +158,7 @@ impl JobOption {
                 let tags = ArrayBuilder::new()
                     .items(Ref::from_schema_name(TagText::name()))
                     .max_items(Some(32))
+                    .default(self.default())
                     .description(Some(self.text));
                 Schema::Array(tags.build()).into()
             }

@@ -53,9 +53,9 @@ impl<S: Send + Sync> FromRequestParts<S> for GroupName {
 }
 
 /// The schedule id in the path.
-pub(super) struct ScheduleName(pub(super) ScheduleId);
+pub(super) struct SchedulePath(pub(super) ScheduleId);
 
-impl<S: Send + Sync> FromRequestParts<S> for ScheduleName {
+impl<S: Send + Sync> FromRequestParts<S> for SchedulePath {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {

@@ -208,7 +208,7 @@ impl RemoteWorker {
     }
 
     /// Returns the tokens of those of these attempts that were taken over.
-    pub(crate) fn tokens(&self, held: &[Id]) -> Vec<(Id, i32)> {
+    pub(crate) fn fencing_tokens(&self, held: &[Id]) -> Vec<(Id, i32)> {
         let state = self.state();
         held.iter().filter_map(|id| Some((id.clone(), state.table.fencing_token(id)?))).collect()
     }

@@ -15,7 +15,7 @@ use crate::state::App;
 #[schema(as = Alerts)]
 pub(super) struct AlertsDocument {
     /// When the conditions were evaluated, by ZooKeeper's clock; null before the first time.
-    #[schema(required, format = DateTime)]
+    #[schema(required)]
     evaluated_at: Option<InstantText>,
     /// The conditions that hold, the critical ones first.
     alerts: Vec<Alert>,

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use super::pages::page;
 use super::submit::{ScheduledJob, accepted, scheduled_job};
-use crate::extract::{Bounded, Json, QueryParameters, ScheduleName};
+use crate::extract::{Bounded, Json, QueryParameters, SchedulePath};
 use crate::layers::{AuditNote, Caller};
 use crate::limits::MAX_BODY;
 use crate::problem::Problem;
@@ -111,7 +111,7 @@ pub(super) async fn add_schedule(
 )]
 pub(super) async fn show_schedule(
     State(app): State<App>,
-    ScheduleName(id): ScheduleName,
+    SchedulePath(id): SchedulePath,
 ) -> Result<Answer<ScheduleDocument>, Problem> {
     Ok(Answer((&app.client.schedules().get(&id).await?).into()))
 }
@@ -131,7 +131,7 @@ pub(super) async fn show_schedule(
 pub(super) async fn change_schedule(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    ScheduleName(id): ScheduleName,
+    SchedulePath(id): SchedulePath,
     Json(change): Json<ChangedSchedule>,
 ) -> Result<Response, Problem> {
     let change = change.change()?;
@@ -152,7 +152,7 @@ pub(super) async fn change_schedule(
 pub(super) async fn remove_schedule(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    ScheduleName(id): ScheduleName,
+    SchedulePath(id): SchedulePath,
 ) -> Result<Response, Problem> {
     let there = app.client.on_behalf_of(&caller.author()).schedules().remove(&id).await?;
     let mut answer = StatusCode::NO_CONTENT.into_response();
@@ -172,7 +172,7 @@ pub(super) async fn remove_schedule(
 pub(super) async fn pause_schedule(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    ScheduleName(id): ScheduleName,
+    SchedulePath(id): SchedulePath,
 ) -> Result<Response, Problem> {
     let view = app.client.on_behalf_of(&caller.author()).schedules().pause(&id).await?;
     Ok(told(format!("schedule {id} paused"), StatusCode::OK, ScheduleDocument::from(&view)))
@@ -189,7 +189,7 @@ pub(super) async fn pause_schedule(
 pub(super) async fn resume_schedule(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    ScheduleName(id): ScheduleName,
+    SchedulePath(id): SchedulePath,
 ) -> Result<Response, Problem> {
     let view = app.client.on_behalf_of(&caller.author()).schedules().resume(&id).await?;
     Ok(told(format!("schedule {id} resumed"), StatusCode::OK, ScheduleDocument::from(&view)))
@@ -210,7 +210,7 @@ pub(super) async fn resume_schedule(
 pub(super) async fn trigger_schedule(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    ScheduleName(id): ScheduleName,
+    SchedulePath(id): SchedulePath,
 ) -> Result<Response, Problem> {
     Ok(accepted(&app.client.on_behalf_of(&caller.author()).schedules().trigger(&id).await?))
 }

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use bellwether::{JobId, JobView, Payload};
 use utoipa::ToSchema;
 
-use crate::extract::{Id, ScheduleName};
+use crate::extract::{Id, SchedulePath};
 use crate::problem::{Fault, Problem};
 use crate::state::App;
 use bellwether::client::Error;
@@ -98,7 +98,7 @@ pub(super) async fn show_checkpoint(State(app): State<App>, Id(id): Id) -> Resul
 )]
 pub(super) async fn show_schedule_payload(
     State(app): State<App>,
-    ScheduleName(id): ScheduleName,
+    SchedulePath(id): SchedulePath,
 ) -> Result<StoredBytes, Problem> {
     let schedule = app.client.schedules().get(&id).await?;
     let readable = schedule.record.as_ref().ok();

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use axum::Json as Answer;
 use axum::extract::State;
 
-use crate::extract::{QueryParameters, ScheduleName};
+use crate::extract::{QueryParameters, SchedulePath};
 use crate::problem::Problem;
 use crate::state::App;
 use bellwether_documents::{NextTicksDocument, PreviewedRule, ScheduleTicksDocument, TickQuery};
@@ -35,7 +35,7 @@ pub(super) async fn preview_ticks(
 )]
 pub(super) async fn list_ticks(
     State(app): State<App>,
-    ScheduleName(id): ScheduleName,
+    SchedulePath(id): SchedulePath,
     QueryParameters(query): QueryParameters<TickQuery>,
 ) -> Result<Answer<ScheduleTicksDocument>, Problem> {
     let ticks = app.client.schedules().ticks(&id, query.limit.checked()?).await?;

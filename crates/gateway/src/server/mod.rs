@@ -234,12 +234,13 @@ async fn supervise(acceptor: Acceptor) -> bool {
             Ok(()) => return true,
             Err(error) if error.is_cancelled() => return false,
             Err(error) => {
-                tracing::error!(%error, "the accept loop of the gateway panicked: the gateway restarts it");
+                tracing::error!(%error, "the accept loop of the gateway panicked");
                 died.retain(|at| at.elapsed() < RESTARTS_WITHIN);
                 died.push(Instant::now());
                 if died.len() > RESTARTS {
                     return false;
                 }
+                tracing::info!("the gateway restarts its accept loop");
                 metrics::counter!(bellwether::metrics::ACTOR_RESTARTS).increment(1);
             }
         }

@@ -215,7 +215,7 @@ async fn exec_reports_the_progress_that_the_program_writes_to_its_descriptor() {
     "#;
     let context = context("exec", &sh(script));
     let output = call(context.clone()).await.unwrap();
-    let said = context.said();
+    let said = context.newest_progress();
     assert_eq!((said.percent(), said.message()), (Some(40), "half way"), "{output}");
 }
 
@@ -223,7 +223,8 @@ async fn exec_reports_the_progress_that_the_program_writes_to_its_descriptor() {
 async fn exec_shows_progress_while_the_program_runs() {
     let context = context("exec", &sh("echo 70 waiting >&3; read -r never < /dev/zero"));
     let running = tokio::spawn(call(context.clone()));
-    eventually("the progress is reported", SOON, async || context.said().percent() == Some(70)).await;
+    eventually("the progress is reported", SOON, async || context.newest_progress().percent() == Some(70))
+        .await;
     context.cancellation().cancel();
     running.await.unwrap().unwrap_err();
 }

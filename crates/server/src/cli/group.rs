@@ -24,7 +24,7 @@ pub(crate) enum GroupCommand {
     List(GroupQuery),
     /// Create a group, or set its total.
     ///
-    /// Creating the same group again changes nothing. A group with this name and other properties is a conflict. Submit its members
+    /// Creating the same group again changes nothing. A group with this id and other properties is a conflict. Submit its members
     /// with `job submit --group`. JSON as for `group show`.
     #[command(after_long_help = json_fields::<GroupDocument>())]
     Create(NewGroup),

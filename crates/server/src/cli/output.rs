@@ -110,7 +110,7 @@ impl Output {
                     .and_then(|options| options.priority)
                     .map(|priority| priority.to_string()),
             ),
-            optional("trace", view.trace.map(|trace| trace.trace_id())),
+            optional("trace", view.traceparent.map(|trace| trace.trace_id())),
             optional("submitted", view.submitted_at.map(rfc3339)),
             optional("not before", view.not_before.map(rfc3339)),
             optional("expires", view.expires_at.map(rfc3339)),

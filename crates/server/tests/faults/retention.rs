@@ -170,7 +170,7 @@ async fn after_all_jobs_and_the_leaders_death_a_namespace_is_in_its_initial_stat
     }
     for parent in stage.over(&parents).await {
         let group = stage.client.wait_group(&parent.sub_jobs[0], SOON).await.unwrap();
-        assert_eq!((group.succeeded, group.finish.is_some()), (5, true));
+        assert_eq!((group.succeeded, group.finished.is_some()), (5, true));
     }
     spawning.stop().await;
     let over = stage.over(&ids).await;

@@ -51,7 +51,7 @@ async fn a_job_with_a_killed_worker_is_one_trace_from_submission_to_second_run()
     let submit = spans(&collector, "a", "submit", 1).await.remove(0);
     assert_eq!((submit.trace.as_str(), submit.parent.as_str()), (TRACE, "00f067aa0ba902b7"));
     assert_eq!((submit.field("kind"), submit.field("outcome")), ("sleep", "accepted"));
-    let stored = over.trace.unwrap().to_string();
+    let stored = over.traceparent.unwrap().to_string();
     assert_eq!(stored, format!("00-{TRACE}-{}-01", submit.id), "later spans are children of the submission");
 
     let assigns = spans(&collector, "a", "assign", 2).await;
@@ -95,7 +95,7 @@ async fn a_submission_begins_a_trace_and_a_failed_attempt_is_an_error_in_it() {
     let sum = ["job", "submit", "sum", r#"{"first": 1, "second": 2}"#, "--id", "c"];
     run(command(to, endpoint, &sum).env("OTEL_TRACES_SAMPLER", "always_off"));
     let over = client.wait(&id("c"), SOON).await.unwrap();
-    assert!(!over.trace.unwrap().is_sampled());
+    assert!(!over.traceparent.unwrap().is_sampled());
     // The queued spans are sent when the process ends.
     assert_eq!(end(node).await.0, Some(0));
     assert!(collector.of("c", "run").is_empty(), "the worker respects the sampling decision");
@@ -125,7 +125,7 @@ async fn each_tick_of_a_schedule_begins_a_trace_in_the_leader_also_with_a_lost_r
     assert_eq!(first.resource["service.instance.id"], "leader");
     let job = first.field("job").to_owned();
     let over = client.wait(&id(&job), SOON).await.unwrap();
-    assert_eq!(over.trace.unwrap().to_string(), format!("00-{}-{}-01", first.trace, first.id));
+    assert_eq!(over.traceparent.unwrap().to_string(), format!("00-{}-{}-01", first.trace, first.id));
     for (name, of) in [("assign", "leader"), ("run", "worker"), ("report", "worker")] {
         let span = spans(&collector, &job, name, 1).await.remove(0);
         assert_eq!((&span.trace, &span.parent), (&first.trace, &first.id), "{span:?}");
@@ -148,7 +148,7 @@ async fn each_tick_of_a_schedule_begins_a_trace_in_the_leader_also_with_a_lost_r
         let job = unknown.field("job");
         let made =
             eventually_some("the job of the tick exists", SOON, async || client.get(&id(job)).await.unwrap());
-        let named = made.await.trace.unwrap().to_string();
+        let named = made.await.traceparent.unwrap().to_string();
         let named = eventually_some("the record names a span of this job", SOON, async || {
             let mut tried = collector.of(job, "submit").into_iter();
             tried.find(|span| named == format!("00-{}-{}-01", span.trace, span.id))
@@ -174,7 +174,7 @@ async fn a_tick_has_no_trace_if_the_leader_has_no_collector() {
         client.schedules().get(&beat).await.unwrap().record.unwrap().last_tick
     });
     let job = tick_id(&beat, last.await);
-    assert_eq!(client.wait(&job, SOON).await.unwrap().trace, None);
+    assert_eq!(client.wait(&job, SOON).await.unwrap().traceparent, None);
     assert_eq!(end(node).await.0, Some(0));
 }
 
@@ -226,7 +226,7 @@ async fn the_option_overrides_the_traces_variable_which_overrides_the_general_on
     for (job, heard) in [("a", [1, 0, 0]), ("b", [0, 1, 0]), ("c", [0, 0, 1]), ("d", [0; 3]), ("e", [0; 3])] {
         // A command sends its spans before it ends.
         assert_eq!([&all, &traces, &own].map(|of| of.of(job, "submit").len()), heard, "{job}");
-        let traced = client.get(&id(job)).await.unwrap().unwrap().trace.is_some();
+        let traced = client.get(&id(job)).await.unwrap().unwrap().traceparent.is_some();
         assert_eq!(traced, heard != [0; 3], "{job}");
     }
 }

@@ -34,7 +34,7 @@ class Link:
 
     def __init__(self, http: httpx.AsyncClient, addresses: Addresses, settings: Settings, table: Table) -> None:
         self.key = str(uuid.uuid4())
-        self.timeout = float(settings.timeout)
+        self.timeout = settings.timeout
         self.worker: str | None = None
         self.draining = False
         """Whether a new registration drains immediately."""
@@ -87,7 +87,7 @@ class Link:
             except (Unavailable, OutcomeUnknown) as error:
                 if is_end(error):
                     raise
-                log.warning("the gateway did not answer the call %s, and the worker repeats it: %s", name, error)
+                log.warning("the call %s failed: the worker repeats it: %s", name, error)
                 await asyncio.sleep(max(pause * random.uniform(0.5, 1.0), error.retry_after or 0.0))  # noqa: S311
                 pause = min(pause * 2, LONGEST_PAUSE)
 
@@ -113,7 +113,7 @@ class Link:
         async with self._registering:
             if self._registrations != registrations:
                 return  # another call has registered the worker
-            log.warning("the gateway does not know this worker: it registers again")
+            log.warning("the gateway does not know this worker: the worker registers again")
             await self._register()
 
     async def leave(self, within: float) -> None:

@@ -79,7 +79,7 @@ fn the_status_of_a_later_stage_names_the_job_that_it_waits_for() {
     let join = joining.join.clone().unwrap();
     assert_eq!(joining.status(), format!("joining: waits for {join}"));
     let finishing = view(GroupRecord { stage: Stage::Finishing, parent: Some(parent(true)), ..record() });
-    let finish = finishing.finish.clone().unwrap();
+    let finish = finishing.finished.clone().unwrap();
     assert_eq!(finishing.status(), format!("finishing: waits for {finish}"));
     let done = view(GroupRecord { stage: Stage::Done { at: WallMillis(9) }, ..record() });
     assert_eq!((done.status().as_str(), done.done_at), ("done", Some(WallMillis(9).into())));
@@ -118,7 +118,7 @@ fn a_first_group_waits_only_for_further_groups_after_its_own_jobs_have_ended() {
 fn a_group_has_its_later_jobs_once_they_were_created() {
     let at = |stage| {
         let view = view(GroupRecord { stage, parent: Some(parent(true)), ..record() });
-        (view.join.is_some(), view.finish.is_some())
+        (view.join.is_some(), view.finished.is_some())
     };
     assert_eq!(at(Stage::Open), (false, false));
     assert_eq!(at(Stage::Joining), (true, false));
@@ -126,7 +126,7 @@ fn a_group_has_its_later_jobs_once_they_were_created() {
     assert_eq!(at(Stage::Done { at: WallMillis(9) }), (true, true));
     let without =
         GroupRecord { join: false, stage: Stage::Finishing, parent: Some(parent(false)), ..record() };
-    assert_eq!((view(without.clone()).join, view(without).finish), (None, None));
+    assert_eq!((view(without.clone()).join, view(without).finished), (None, None));
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn a_schedule_owns_the_id_the_times_and_the_trace_of_its_jobs() {
     assert_eq!(owned(job().delay(HOUR)), "time to run at");
     assert_eq!(owned(job().if_exists(IfExists::Ignore)), "if_exists");
     let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".parse::<TraceContext>().unwrap();
-    assert_eq!(owned(job().traceparent(trace)), "trace context");
+    assert_eq!(owned(job().traceparent(trace)), "traceparent");
     assert!(Schedule::every("a", HOUR, job()).check().is_ok());
     assert!(Schedule::every("a", HOUR, Job::new("a b", &1)).check().is_err());
     assert!(Schedule::every("a b", HOUR, job()).check().is_err());

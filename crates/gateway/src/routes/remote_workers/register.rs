@@ -206,7 +206,8 @@ pub(crate) async fn register_remote_worker(
         }
     };
     registered.adopted().await;
-    let taken_over = registered.tokens(&running).into_iter().map(TakenDocument::from).collect::<Vec<_>>();
+    let taken_over =
+        registered.fencing_tokens(&running).into_iter().map(TakenDocument::from).collect::<Vec<_>>();
     let note = match taken_over.len() {
         0 => format!("remote worker {key} is worker {worker}"),
         taken => format!("remote worker {key} is worker {worker}, which took over {taken} attempts"),

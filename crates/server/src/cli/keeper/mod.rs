@@ -127,7 +127,7 @@ pub(crate) struct Options {
     /// Maximum number of connections from one address; 0 means no limit.
     #[arg(long, default_value_t = Limits::default().connections_per_address, value_name = "N")]
     connections_per_address: usize,
-    /// Memory for the requests and replies of all connections; above it those that hold most are closed.
+    /// Memory in MiB for the requests and replies of all connections; above it those that hold most are closed.
     #[arg(long, default_value_t = Limits::default().connection_memory as u64 / MIB, value_name = "MIB")]
     connection_memory_mib: u64,
     /// Maximum number of sessions; a client that asks for another one is disconnected.
@@ -139,7 +139,7 @@ pub(crate) struct Options {
     /// Maximum number of znodes; the creation of another one fails.
     #[arg(long, default_value_t = Bounds::default().znodes, value_name = "N")]
     znodes: usize,
-    /// Maximum length of all paths and data; a write that would exceed it fails.
+    /// Maximum length of all paths and data in MiB; a write that would exceed it fails.
     #[arg(long, default_value_t = Bounds::default().data_bytes / MIB, value_name = "MIB")]
     data_mib: u64,
     /// File with the digest of the superuser, who passes every ACL check: user:base64(sha1(user:password)), as in ZooKeeper.

@@ -22,7 +22,7 @@ use bellwether_documents::{
 pub(crate) enum ScheduleCommand {
     /// Add a schedule: when it ticks, and the job that each tick submits.
     ///
-    /// Adding the same schedule again changes nothing. A schedule with the same name and another spec is a conflict,
+    /// Adding the same schedule again changes nothing. A schedule with the same id and another spec is a conflict,
     /// unless --replace is given. JSON as for `schedule show`, with added: created, unchanged or replaced.
     #[command(after_long_help = json_fields::<ScheduleDocument>())]
     Add(Box<add::Add>),
@@ -31,7 +31,7 @@ pub(crate) enum ScheduleCommand {
     /// The next tick is the first one after now, and a pause continues. To change the job, add the schedule again with --replace.
     #[command(after_long_help = json_fields::<ScheduleDocument>())]
     Change(Box<Change>),
-    /// List the schedules by name.
+    /// List the schedules by id.
     ///
     /// JSON: an array of objects as for `schedule show`; their payloads are null.
     #[command(after_long_help = json_fields::<ScheduleDocument>())]
