@@ -6,6 +6,7 @@ mod members;
 use bellwether::GroupId;
 use bellwether::client::{GroupError, GroupView};
 use clap::{Args, Subcommand};
+use futures::future::join_all;
 
 use super::exit::{Failure, LibraryError};
 use super::output::{Format, Output};
@@ -80,17 +81,13 @@ pub(crate) async fn run(global: &Global, output: Output, command: GroupCommand) 
     };
     let client = global.reader().await?;
     let (mut views, mut wrong) = (Vec::new(), Vec::new());
-    let until = std::time::Instant::now() + global.deadline;
-    for id in &ids {
+    let seen = ids.iter().map(async |id| match act {
+        Act::Show => client.get_group(id).await.map_err(|error| error.report()),
+        Act::Wait => client.wait_group(id, global.deadline).await.map(Some).map_err(|error| error.report()),
+        Act::Abandon => client.abandon_group(id).await.map(Some).map_err(|error| error.report()),
+    });
+    for (id, seen) in ids.iter().zip(join_all(seen).await) {
         let absent = || GroupError::NotFound { group: id.clone() }.report();
-        let seen = match act {
-            Act::Show => client.get_group(id).await.map_err(|error| error.report()),
-            Act::Wait => {
-                let left = until.saturating_duration_since(std::time::Instant::now());
-                client.wait_group(id, left).await.map(Some).map_err(|error| error.report())
-            }
-            Act::Abandon => client.abandon_group(id).await.map(Some).map_err(|error| error.report()),
-        };
         match seen {
             Ok(Some(view)) => views.push(view),
             Ok(None) => wrong.push(absent()),

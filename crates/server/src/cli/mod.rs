@@ -82,7 +82,7 @@ struct Global {
     #[command(flatten)]
     access: access::AccessOptions,
     /// Time limit of the command: connecting, requests, and waiting for jobs. For example 10s, 500ms, 2m.
-    #[arg(long, global = true, default_value = "15s", value_parser = input::duration)]
+    #[arg(long, global = true, default_value = "15s", value_name = "DURATION", value_parser = input::duration)]
     deadline: Duration,
     /// Output format.
     #[arg(long, global = true, value_enum, default_value_t)]
