@@ -24,6 +24,7 @@ async fn node(to: &str, name: &str) -> Node {
     let id = NodeId::new(name).expect("a name");
     let config = NodeConfig {
         session: SessionConfig {
+            owner: "test".to_owned(),
             is_trusted: true,
             election: None,
             connect: to.parse().expect("a connect string"),

@@ -277,6 +277,7 @@ impl ClientBuilder {
             let connect = connection.check()?;
             let node = NodeBuilder::new(connection.clone()).codec(codec.clone());
             let config = SessionConfig {
+                owner: format!("client {author}"),
                 is_trusted: false,
                 election: None,
                 connect,

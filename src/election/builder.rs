@@ -147,6 +147,7 @@ impl ElectionBuilder {
         let node = NodeId::new(self.node_id.unwrap_or_else(default_id))?;
         let chroot = connect.chroot().to_owned();
         let session = SessionConfig {
+            owner: node.to_string(),
             is_trusted: true,
             election: Some(self.election),
             connect,

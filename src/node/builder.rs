@@ -232,6 +232,7 @@ impl NodeBuilder {
             let wrong = |reason| StartError::Schedule { id: schedule.id().to_owned(), reason };
             schedule.check().map_err(wrong)?;
         }
+        let owner = node.to_string();
         let process = Process { node: Some(node.clone()), host: host.clone() };
         let worker = self.worker(&node, host)?;
         let mut strategies = OwnStrategies::default();
@@ -246,6 +247,7 @@ impl NodeBuilder {
             return Err(StartError::NoRole);
         }
         let session = SessionConfig {
+            owner,
             is_trusted: true,
             election: candidate.as_ref().map(|candidate| candidate.election.strategy),
             connect,

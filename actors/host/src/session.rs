@@ -39,6 +39,8 @@ const CONNECTION_LOST: &str = "the connection was lost before ZooKeeper's clock 
 /// The configuration of the connection to ZooKeeper.
 #[derive(Debug, Clone)]
 pub struct SessionConfig {
+    /// Whose sessions they are, for the log: a node, or a client.
+    pub owner: String,
     /// The servers and the namespace.
     pub connect: ConnectString,
     /// The login of every session.
@@ -118,6 +120,7 @@ impl Session {
     pub async fn start(config: SessionConfig, supervisor: Option<ActorCell>) -> Result<Self, SpawnErr> {
         let (publish, status) = watch::channel(SessionStatus::Connecting { error: None });
         let args = Args {
+            owner: config.owner.clone(),
             to: config.connect.to_string(),
             reads_clock: config.reads_clock.clone(),
             is_trusted: config.is_trusted,

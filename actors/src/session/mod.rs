@@ -239,6 +239,8 @@ pub enum Key {
 /// The arguments of the session supervisor.
 #[derive(Debug, Clone)]
 pub struct Args {
+    /// Whose session it is, for the log: a node, or a client. A process may have several.
+    pub owner: String,
     /// The servers and the namespace, for the log.
     pub to: String,
     /// The process as it reports a wrong wall clock; `None` if it does not read ZooKeeper's clock, because it neither decides
@@ -250,6 +252,7 @@ pub struct Args {
 
 /// Supervises the sessions of a process.
 pub struct Session<O> {
+    owner: String,
     to: String,
     is_trusted: bool,
     clock: Clock,
@@ -287,11 +290,12 @@ impl<O: Opaque> Concern for Session<O> {
     type Key = Key;
     type Tell = Tell<O>;
 
-    fn start(cx: &mut Context<'_, Self>, Args { to, reads_clock, is_trusted }: Args) -> Self {
+    fn start(cx: &mut Context<'_, Self>, Args { owner, to, reads_clock, is_trusted }: Args) -> Self {
         cx.tell(Tell::Connect);
         let connection = Connection::Connecting { failures: 0 };
         let connected = GaugePart::of_minimum(metric::SESSION_CONNECTED);
         Self {
+            owner,
             to,
             is_trusted,
             clock: Clock::default(),
@@ -309,7 +313,7 @@ impl<O: Opaque> Concern for Session<O> {
             SessionMsg::Made(Ok(made)) => self.made(cx, made),
             SessionMsg::Made(Err(Failure::Transient(error))) => self.failed(cx, error),
             SessionMsg::Made(Err(Failure::Refused(error))) => {
-                tracing::error!(error = %chain(&error), "the session cannot use the namespace");
+                tracing::error!(owner = self.owner, error = %chain(&error), "the session cannot use the namespace");
                 cx.tell(Tell::Refuse(error));
             }
             SessionMsg::Retry => cx.tell(Tell::Connect),
@@ -354,7 +358,7 @@ impl<O: Opaque> Session<O> {
     fn made(&mut self, cx: &mut Context<'_, Self>, made: Made) {
         self.generation += 1;
         let (generation, Made { session, timeout, clock, .. }) = (self.generation, made);
-        tracing::info!(session = %format_args!("{session:#x}"), generation, ?timeout, "the session connected to ZooKeeper");
+        tracing::info!(owner = self.owner, session = %format_args!("{session:#x}"), generation, ?timeout, "the session connected to ZooKeeper");
         counter!(metric::SESSIONS_CREATED).increment(1);
         self.connected.set(1.0);
         cx.tell(Tell::Follow(generation));
@@ -378,7 +382,7 @@ impl<O: Opaque> Session<O> {
         let Connection::Connecting { failures } = &mut self.connection else { return };
         *failures += 1;
         let wait = RETRY.delay(*failures, cx.rng.u64(..));
-        tracing::warn!(%error, to = %self.to, "no ZooKeeper server gave the node a session: the node retries");
+        tracing::warn!(owner = self.owner, %error, to = self.to, "no ZooKeeper server gave the node a session: the node retries");
         cx.tell(Tell::Status(Status::Connecting { error: Some(error) }));
         cx.after(Key::Retry, wait, SessionMsg::Retry);
     }
@@ -398,7 +402,7 @@ impl<O: Opaque> Session<O> {
         let Connection::Up(live) = self.connection else { return };
         self.connection = Connection::Down(live);
         let trusted = cx.trust.map_or(Duration::ZERO, |trust| trust.until.since(cx.now));
-        tracing::warn!(?trusted, "the session lost its connection to ZooKeeper");
+        tracing::warn!(owner = self.owner, ?trusted, "the session lost its connection to ZooKeeper");
         self.connected.set(0.0);
         cx.tell(Tell::Status(Status::Disconnected));
         cx.tell(Tell::Event(SessionEvent::Disconnected));
@@ -407,7 +411,7 @@ impl<O: Opaque> Session<O> {
     fn regained(&mut self, cx: &mut Context<'_, Self>) {
         let Connection::Down(live) = self.connection else { return };
         self.connection = Connection::Up(live);
-        tracing::info!("the session regained its connection to ZooKeeper");
+        tracing::info!(owner = self.owner, "the session regained its connection to ZooKeeper");
         self.connected.set(1.0);
         counter!(metric::SESSION_RECONNECTS).increment(1);
         cx.tell(Tell::Status(Status::Connected));
@@ -429,6 +433,7 @@ impl<O: Opaque> Session<O> {
         }
         live.made.timeout = timeout;
         tracing::warn!(
+            owner = self.owner,
             ?before,
             now = ?timeout,
             "a ZooKeeper server grants a shorter session timeout than before (maxSessionTimeout): the session is trusted \
@@ -442,10 +447,11 @@ impl<O: Opaque> Session<O> {
     fn ended(&mut self, cx: &mut Context<'_, Self>) {
         // A session ends once.
         let (Connection::Up(_) | Connection::Down(_)) = &self.connection else { return };
-        tracing::warn!(generation = self.generation, "the ZooKeeper session has ended");
+        tracing::warn!(owner = self.owner, generation = self.generation, "the ZooKeeper session has ended");
         counter!(metric::SESSIONS_EXPIRED).increment(1);
         if let Some(left) = cx.trust.map(|trust| trust.until.since(cx.now)).filter(|left| !left.is_zero()) {
             tracing::error!(
+                owner = self.owner,
                 ?left,
                 "the ZooKeeper session ended while it was trusted: another client closed it, or a server grants a \
                  shorter session timeout than the others (maxSessionTimeout)"

@@ -27,8 +27,12 @@ fn process() -> Process {
 }
 
 fn begin() -> Stage<Session<Numbers>> {
-    let (stage, out) =
-        Stage::start(Args { to: "zk".to_owned(), reads_clock: Some(process()), is_trusted: false });
+    let (stage, out) = Stage::start(Args {
+        owner: "test".to_owned(),
+        to: "zk".to_owned(),
+        reads_clock: Some(process()),
+        is_trusted: false,
+    });
     assert_eq!(shown(out), ["connect"]);
     stage
 }
@@ -182,7 +186,7 @@ fn heartbeats_follow_their_answers_ten_times_per_timeout() {
 
 /// A stage of a process that relies on its trust, with its first session.
 fn trusted() -> Stage<Session<Numbers>> {
-    let args = Args { to: "zk".to_owned(), reads_clock: None, is_trusted: true };
+    let args = Args { owner: "test".to_owned(), to: "zk".to_owned(), reads_clock: None, is_trusted: true };
     let (mut stage, _) = Stage::start(args);
     stage.handle(Msg::Made(Ok(MADE)));
     stage
@@ -361,7 +365,7 @@ fn the_clock_of_an_older_generation_is_ignored() {
 
 #[test]
 fn an_election_without_jobs_reads_no_clock() {
-    let args = Args { to: "zk".to_owned(), reads_clock: None, is_trusted: true };
+    let args = Args { owner: "test".to_owned(), to: "zk".to_owned(), reads_clock: None, is_trusted: true };
     let (mut stage, _) = Stage::<Session<Numbers>>::start(args);
     stage.handle(Msg::Made(Ok(MADE)));
     assert!(!shown(stage.handle(Msg::State(1, State::Connected))).contains(&"read clock 1".to_owned()));

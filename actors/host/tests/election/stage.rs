@@ -49,6 +49,7 @@ impl Node {
     ) -> Self {
         let connect = proxy.connect_string().parse().unwrap();
         let session = SessionConfig {
+            owner: "test".to_owned(),
             is_trusted: true,
             election: Some(strategy),
             connect,

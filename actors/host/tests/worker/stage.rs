@@ -105,6 +105,7 @@ impl Stage {
         open_namespace(&zk, true).await.unwrap();
         let connect = proxy.connect_string().parse().unwrap();
         let config = SessionConfig {
+            owner: "test".to_owned(),
             is_trusted: true,
             election: None,
             connect,

@@ -47,7 +47,12 @@ pub(crate) struct Links {
 
 pub(crate) fn start(cx: &mut Context<'_>, life: u64) -> Hosted<Supervisor> {
     let process = Process { node: None, host: "a simulated machine".to_owned() };
-    let args = Args { to: "the simulated server".to_owned(), reads_clock: Some(process), is_trusted: true };
+    let args = Args {
+        owner: "test".to_owned(),
+        to: "the simulated server".to_owned(),
+        reads_clock: Some(process),
+        is_trusted: true,
+    };
     Hosted::supervise(cx, None, life, Links::default(), args)
 }
 
