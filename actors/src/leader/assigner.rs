@@ -440,9 +440,9 @@ fn set_gauges(gauges: Gauges) {
 
 /// Sets the gauges that only a leader reports to zero, for a node that is no longer the leader.
 pub fn clear_gauges() {
-    gauge!(metric::DELAYED_JOBS).set(0.0);
+    gauge!(metric::DELAYED_JOBS_IN_HORIZON).set(0.0);
     gauge!(metric::SCHEDULES).set(0.0);
-    gauge!(metric::GROUPS).set(0.0);
+    gauge!(metric::UNFINISHED_GROUPS).set(0.0);
     queue_depth::clear();
     set_gauges(Gauges::default());
 }

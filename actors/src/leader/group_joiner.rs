@@ -135,7 +135,7 @@ impl GroupJoiner {
                 Effect::FencedOut => cx.tell(FencedOut),
             }
         }
-        gauge!(metric::GROUPS).set(u32::try_from(self.machine.open()).unwrap_or(u32::MAX));
+        gauge!(metric::UNFINISHED_GROUPS).set(u32::try_from(self.machine.open()).unwrap_or(u32::MAX));
     }
 }
 

@@ -149,7 +149,7 @@ impl Promoter {
         }
         self.alarm.set(cx, self.machine.next_due(), ticked, PromoterMsg::Tick);
         #[expect(clippy::cast_precision_loss, reason = "a gauge is a float, and no count comes near 2^53")]
-        gauge!(metric::DELAYED_JOBS).set(self.machine.len() as f64);
+        gauge!(metric::DELAYED_JOBS_IN_HORIZON).set(self.machine.len() as f64);
     }
 }
 

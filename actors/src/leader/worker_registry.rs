@@ -241,7 +241,7 @@ fn note(item: &Item) {
         OrphanOutcome::Closed { kind, closed } => {
             let (outcome, dead) = (closed.how.as_str(), closed.dead);
             tracing::info!(job = %item.job, %kind, outcome, dead, "the leader recovered a job of a lost worker");
-            counter!(metric::ORPHANED_JOBS_RECOVERED).increment(1);
+            counter!(metric::ORPHANED_ATTEMPTS_RECOVERED).increment(1);
             kind_metrics::count_closed(kind, *closed);
         }
         OrphanOutcome::Quarantined(why) => {

@@ -206,11 +206,11 @@ metrics! {
     ZNODES_QUARANTINED = "bellwether_znodes_quarantined_total", Counter, Labels::None, "Znodes whose stored bytes this node could not read.";
     QUEUE_DEPTH = "bellwether_queue_depth", Gauge, Labels::Kind, "Queued jobs that this leader knows, by kind; `other` counts the kinds without a series of their own.";
     ISOLATED_JOBS = "bellwether_isolated_jobs", Gauge, Labels::None, "Queued jobs that have lost workers and wait for a worker that can isolate them from other jobs.";
-    DELAYED_JOBS = "bellwether_delayed_jobs", Gauge, Labels::None, "Delayed jobs within this leader's horizon.";
+    DELAYED_JOBS_IN_HORIZON = "bellwether_delayed_jobs_in_horizon", Gauge, Labels::None, "Delayed jobs that start within this leader's horizon, which it holds in memory.";
     SCHEDULES = "bellwether_schedules", Gauge, Labels::None, "Schedules that this leader knows.";
     SCHEDULE_TICKS = "bellwether_schedule_ticks_total", Counter, Labels::None, "Schedule ticks for which this leader created a job.";
     SCHEDULE_TICKS_SKIPPED = "bellwether_schedule_ticks_skipped_total", Counter, Labels::Fixed("reason", &SKIP_REASONS), "Schedule ticks that this leader skipped; for missed ticks of a cron expression, each skip counts at most 100.";
-    GROUPS = "bellwether_groups", Gauge, Labels::None, "Unfinished groups that this leader knows.";
+    UNFINISHED_GROUPS = "bellwether_unfinished_groups", Gauge, Labels::None, "Unfinished groups that this leader knows.";
     WORKERS = "bellwether_workers", Gauge, Labels::None, "Live workers that this leader knows.";
     WORKERS_UNLISTED = "bellwether_workers_unlisted", Gauge, Labels::None, "Live workers that get no jobs because the leader cannot list their inboxes.";
     PLACEMENT_FALLBACK = "bellwether_placement_fallback", Gauge(State), Labels::None, "1 while this leader uses the default placement strategy because the one that is set is unknown, unreadable or has failed.";
@@ -219,7 +219,7 @@ metrics! {
     ASSIGNMENT_DURATION_SECONDS = "bellwether_assignment_duration_seconds", Histogram(Seconds), Labels::None, "Time from when the leader learned of a job to its committed assignment.";
     HANDLER_DURATION_SECONDS = "bellwether_handler_duration_seconds", Histogram(Seconds), Labels::Kind, "Run time of handlers.";
     JOB_END_TO_END_DURATION_SECONDS = "bellwether_job_end_to_end_duration_seconds", Histogram(Seconds), Labels::Kind, "Time from the submission to the committed result, by ZooKeeper's clock.";
-    ORPHANED_JOBS_RECOVERED = "bellwether_orphaned_jobs_recovered_total", Counter, Labels::None, "Jobs of lost workers that this leader requeued or ended.";
+    ORPHANED_ATTEMPTS_RECOVERED = "bellwether_orphaned_attempts_recovered_total", Counter, Labels::None, "Attempts of lost workers whose jobs this leader requeued or ended.";
     LEADERSHIP_STATE = "bellwether_leadership_state", Gauge(State), Labels::None, "0 inactive, 1 paused, 2 active.";
     LEADERSHIP_TRANSITIONS = "bellwether_leadership_transitions_total", Counter, Labels::Fixed("state", &["inactive", "paused", "active"]), "Changes of this node's leadership, by the new state.";
     EPOCH = "bellwether_epoch", Gauge(State), Labels::None, "The epoch that this node holds; 0 while it does not lead.";

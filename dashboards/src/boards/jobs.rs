@@ -45,7 +45,7 @@ pub(super) fn board() -> Board {
             row(
                 "How many groups and schedules are there?",
                 vec![
-                    lines("How many groups are in progress?", Count, Any, "As seen by the leader: open, joining or finishing.", [line("groups", "max(bellwether_groups)")]),
+                    lines("How many groups are in progress?", Count, Any, "As seen by the leader: open, joining or finishing.", [line("groups", "max(bellwether_unfinished_groups)")]),
                     lines("How many schedules are there?", Count, Any, "As seen by the leader.", [line("schedules", "max(bellwether_schedules)")]),
                     lines("For how many ticks is a job created?", PerSecond, Any, "A tick is one due time of a schedule.", [line("ticks", rate("bellwether_schedule_ticks_total", ""))]),
                     lines("How many ticks are skipped, and for which reason?", Count, Any, "`misfire`: no node was the leader in time. `overlap`: the previous job had not ended. `taken`: a job with this id already existed. `job_open`: the job with the schedule's job id was open. `conflict`: that job has another kind or payload.", [line("{{reason}}", growth("bellwether_schedule_ticks_skipped_total", "reason"))]),

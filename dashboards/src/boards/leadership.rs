@@ -36,7 +36,7 @@ pub(super) fn board() -> Board {
                     lines("How many jobs wait?", Count, Above(1_000.0, 10_000.0), "For a worker, or for their start time within the leader's horizon.", [
                         line("for a worker", WAITING),
                         line("of these, to be isolated after a loss", "max(bellwether_isolated_jobs)"),
-                        line("for their start time", "max(bellwether_delayed_jobs)"),
+                        line("for their start time", "max(bellwether_delayed_jobs_in_horizon)"),
                     ]),
                     lines("Of which kinds are the jobs that wait for a worker?", Count, Any, "As seen by the leader. `other` is the sum of the kinds without a series of their own.", [line("{{kind}}", "max by (kind) (bellwether_queue_depth)")]),
                 ],
@@ -45,9 +45,9 @@ pub(super) fn board() -> Board {
                 "Does it track the workers?",
                 vec![
                     lines("How many workers are registered?", Count, Below(2.0, 1.0), "Live registrations, as seen by the leader. An unlisted worker gets no jobs, because the leader cannot list its inbox. The placement fallback is 1 while the leader uses least-loaded instead of the strategy that is set.", [line("workers", "max(bellwether_workers)"), line("unlisted", "max(bellwether_workers_unlisted)"), line("placement fallback", "max(bellwether_placement_fallback)")]),
-                    lines("How many workers were lost, and how many of their jobs were recovered?", Count, Above(1.0, 10.0), "A worker is lost when its session ends without a drain.", [
+                    lines("How many workers were lost, and how many of their attempts were recovered?", Count, Above(1.0, 10.0), "A worker is lost when its session ends without a drain.", [
                         line("workers", growth("bellwether_workers_lost_total", "")),
-                        line("jobs", growth("bellwether_orphaned_jobs_recovered_total", "")),
+                        line("attempts", growth("bellwether_orphaned_attempts_recovered_total", "")),
                     ]),
                     lines("How many inboxes of lost workers are not empty yet?", Count, Above(1.0, 2.0), "If the value stays above 0, the jobs in these inboxes are stuck.", [line("inboxes", "max(bellwether_orphaned_inboxes)")]),
                     lines("How many actors were restarted?", Count, Above(1.0, 1.0), "Each restart is a defect. A group of actors that restart together, and the accept loop of the gateway, count as one.", [line("{{instance}}", growth("bellwether_actor_restarts_total", "instance"))]),

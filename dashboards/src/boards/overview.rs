@@ -33,7 +33,7 @@ pub(super) fn board() -> Board {
                     ]),
                     lines("How many jobs wait?", Count, Above(1_000.0, 10_000.0), "For a worker, or for their start time within the leader's horizon, as seen by the leader.", [
                         line("for a worker", WAITING),
-                        line("for their start time", "max(bellwether_delayed_jobs)"),
+                        line("for their start time", "max(bellwether_delayed_jobs_in_horizon)"),
                     ]),
                     lines("How many slots are used?", Count, Any, "When both lines meet, jobs wait for a slot.", [line("used", "max(bellwether_slots_used)"), line("all", "max(bellwether_slots)")]),
                     lines("How long does a job take from submission to result?", Seconds, Any, "From the client's clock to the worker's clock, including waiting, retries and backoffs.", [

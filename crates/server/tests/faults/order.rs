@@ -212,7 +212,7 @@ async fn the_leader_does_not_read_jobs_of_the_far_future() {
     candidates.knows(1.0).await;
     // The assigner may count the job before the promoter has the reply to its promotion.
     let leader = &candidates.0[0];
-    let none = async || leader.metric(metric::DELAYED_JOBS) == Some(0.0);
+    let none = async || leader.metric(metric::DELAYED_JOBS_IN_HORIZON) == Some(0.0);
     eventually("the leader knows none of the jobs", SOON, none).await;
     let _worker = stage.node("w").worker().start();
     assert_eq!(stage.over(&now).await[0].state, State::Succeeded);

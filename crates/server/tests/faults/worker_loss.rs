@@ -28,7 +28,7 @@ async fn the_jobs_of_a_killed_worker_run_on_another_and_each_extra_run_is_a_loss
     assert_eq!(counts.runs, 50, "each of the killed worker's jobs ran twice");
     stage.settled(1).await;
     assert_eq!(leader.attempts("lost"), Some(10.0));
-    assert_eq!(leader.metric(metric::ORPHANED_JOBS_RECOVERED), Some(10.0));
+    assert_eq!(leader.metric(metric::ORPHANED_ATTEMPTS_RECOVERED), Some(10.0));
 }
 
 /// S20, with default settings.
