@@ -2,9 +2,13 @@
 
 use std::collections::BTreeSet;
 
-/// The crates that programs depend on.
-pub(super) const PUBLIC: [&str; 4] =
-    ["bellwether", "bellwether_gateway", "bellwether_keeper", "bellwether_overflow"];
+/// The crates that programs depend on, and the crate that a program with it also has.
+pub(super) const PUBLIC: [(&str, Option<&str>); 4] = [
+    ("bellwether", None),
+    ("bellwether_gateway", Some("bellwether")),
+    ("bellwether_keeper", None),
+    ("bellwether_overflow", Some("bellwether")),
+];
 
 /// The crates whose items `bellwether` re-exports. Programs do not depend on them.
 pub(super) const PRIVATE: [&str; 5] =

@@ -25,7 +25,7 @@ use uses::Uses;
 pub(crate) fn run() -> Result<(), Failure> {
     // Another directory: the variable that allows unstable output rebuilds everything.
     let target = Path::new("target/api");
-    let names = PUBLIC.into_iter().chain(PRIVATE);
+    let names = PUBLIC.into_iter().map(|(name, _)| name).chain(PRIVATE);
     let packages = names.clone().flat_map(|name| ["--package".to_owned(), name.replace('_', "-")]);
     // One command: with a command per package, cargo compiles many crates again, with the features of that package alone.
     cargo::run(
@@ -49,7 +49,7 @@ pub(crate) fn run() -> Result<(), Failure> {
     Err(Failure::Api(leaks))
 }
 
-/// The state of the check.
+/// The state of the check of one public crate.
 struct Check<'a> {
     docs: &'a BTreeMap<&'static str, Doc>,
     /// The paths of all items that have a public name.
@@ -63,28 +63,35 @@ struct Check<'a> {
 impl<'a> Check<'a> {
     /// Returns one line per violation.
     fn of(docs: &'a BTreeMap<&'static str, Doc>) -> Vec<String> {
-        let mut check = Self { docs, named: BTreeSet::new(), queue: Vec::new(), hidden: BTreeSet::new() };
-        PUBLIC.iter().for_each(|krate| check.name(krate, &docs[krate].root));
         let mut leaks = BTreeSet::new();
-        let (mut closed, mut without_remedy) = (BTreeSet::new(), BTreeSet::new());
-        for (krate, id) in std::mem::take(&mut check.queue) {
-            let doc = &docs[krate];
-            let item = doc.path(&id).unwrap_or_else(|| doc.index[&id]["name"].to_string());
-            if is_closed(&doc.index[&id]) {
-                closed.insert(item.clone());
-            }
-            if is_error(doc, &id) && !has_methods(doc, &id, &["class", "remedy", "is_retryable"]) {
-                without_remedy.insert(item.clone());
-            }
-            let uses = Uses::of(doc, &id);
-            check.hidden.extend(uses.hidden.iter().map(|name| format!("{item}::{name}")));
-            for path in uses.types.iter().filter_map(|id| doc.path(id)) {
-                let krate = path.split("::").next().unwrap_or_default();
-                let allowed = ALLOWED.iter().any(|(allowed, _)| *allowed == krate);
-                if !allowed && path != SEALED && !check.named.contains(&path) {
-                    leaks.insert(format!("{path}, in the signature of {item}"));
+        let (mut closed, mut without_remedy, mut hidden) =
+            (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        for (public, beside) in PUBLIC {
+            let mut check = Self { docs, named: BTreeSet::new(), queue: Vec::new(), hidden: BTreeSet::new() };
+            [Some(public), beside]
+                .into_iter()
+                .flatten()
+                .for_each(|krate| check.name(krate, &docs[krate].root));
+            for (krate, id) in std::mem::take(&mut check.queue) {
+                let doc = &docs[krate];
+                let item = doc.path(&id).unwrap_or_else(|| doc.index[&id]["name"].to_string());
+                if is_closed(&doc.index[&id]) {
+                    closed.insert(item.clone());
+                }
+                if is_error(doc, &id) && !has_methods(doc, &id, &["class", "remedy", "is_retryable"]) {
+                    without_remedy.insert(item.clone());
+                }
+                let uses = Uses::of(doc, &id);
+                check.hidden.extend(uses.hidden.iter().map(|name| format!("{item}::{name}")));
+                for path in uses.types.iter().filter_map(|id| doc.path(id)) {
+                    let owner = path.split("::").next().unwrap_or_default();
+                    let allowed = ALLOWED.iter().any(|(allowed, _)| *allowed == owner);
+                    if !allowed && path != SEALED && !check.named.contains(&path) {
+                        leaks.insert(format!("{path}, in the signature of {item}, has no name in {public}"));
+                    }
                 }
             }
+            hidden.extend(check.hidden);
         }
         for (found, list, missing, stale) in [
             (
@@ -100,7 +107,7 @@ impl<'a> Check<'a> {
                 "on the list of errors without a remedy, has one or is no error of the API",
             ),
             (
-                &check.hidden,
+                &hidden,
                 listed(&HIDDEN),
                 "is public and #[doc(hidden)], and is not on the list of hidden items",
                 "on the list of hidden items, is not hidden or not public",
