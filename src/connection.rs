@@ -32,7 +32,7 @@ pub enum InvalidConnection {
     /// The connect string is malformed.
     #[error(transparent)]
     ConnectString(#[from] ConnectStringError),
-    /// The password would cross the network in clear text.
+    /// The login or TLS is invalid, or the password would cross the network in clear text.
     #[error(transparent)]
     Access(#[from] AccessError),
     /// The session timeout is out of bounds.

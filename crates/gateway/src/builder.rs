@@ -12,7 +12,7 @@ use super::audit_file::AuditFile;
 use super::exposure::Protection;
 use super::limits::{Limits, LimitsError};
 use super::server::{self, Gateway};
-use super::tls::Tls;
+use super::tls::{LoadedTls, Tls, TlsError};
 use crate::metrics::Metrics;
 use bellwether::client::Client;
 
@@ -107,6 +107,9 @@ pub enum GatewayError {
     /// A limit is out of its bounds.
     #[error(transparent)]
     Limits(#[from] LimitsError),
+    /// The TLS files cannot be used. Nothing listens.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The tasks of the gateway failed repeatedly.
     #[error("the tasks of the gateway failed repeatedly")]
     Died,
@@ -119,6 +122,7 @@ impl GatewayError {
         match self {
             Self::Exposed { .. } | Self::Limits(_) => ErrorClass::Invalid,
             Self::Listen { .. } => ErrorClass::Conflict,
+            Self::Tls(error) => error.class(),
             Self::Died => ErrorClass::Failed,
         }
     }
@@ -165,7 +169,7 @@ impl GatewayBuilder {
         self
     }
 
-    /// Serves HTTPS instead of HTTP.
+    /// Serves HTTPS instead of HTTP. The files are read at the start, and again when they change.
     pub fn tls(mut self, tls: Tls) -> Self {
         self.protection.tls = Some(tls);
         self
@@ -215,13 +219,18 @@ impl GatewayBuilder {
         self
     }
 
-    /// Checks the configuration. Does not listen.
+    /// Checks the configuration, and reads the TLS files. Does not listen.
     ///
     /// # Errors
-    /// [`GatewayError::Exposed`], [`GatewayError::Limits`].
+    /// [`GatewayError::Limits`], [`GatewayError::Tls`], [`GatewayError::Exposed`].
     pub fn check(&self) -> Result<(), GatewayError> {
+        self.checked().map(drop)
+    }
+
+    /// Like [`check`](Self::check); returns the content of the TLS files.
+    fn checked(&self) -> Result<Option<LoadedTls>, GatewayError> {
         self.limits.check()?;
-        self.protection.check(self.address)
+        self.protection.checked(self.address)
     }
 
     /// Starts to listen and serves until [`Gateway::stop`].
@@ -229,13 +238,13 @@ impl GatewayBuilder {
     /// # Errors
     /// [`GatewayError`]. An unreachable ZooKeeper is not an error: requests are answered with 503 until it serves.
     pub async fn start(self) -> Result<Gateway, GatewayError> {
-        self.check()?;
-        self.started().await
+        let tls = self.checked()?;
+        self.started(tls).await
     }
 
     /// Boxed, so that the future is compiled in this crate and not again in each program.
-    fn started(self) -> BoxFuture<'static, Result<Gateway, GatewayError>> {
-        server::start(self).boxed()
+    fn started(self, tls: Option<LoadedTls>) -> BoxFuture<'static, Result<Gateway, GatewayError>> {
+        server::start(self, tls).boxed()
     }
 }
 

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use super::access::{Accepted, Jwt, Tokens};
 use super::builder::GatewayError;
-use super::tls::Tls;
+use super::tls::{LoadedTls, Tls, TlsError};
 
 /// What protects a listener.
 #[derive(Debug, Clone, Default)]
@@ -15,7 +15,7 @@ pub struct Protection {
     pub tokens: Option<Tokens>,
     /// The provider whose signed tokens callers may present.
     pub jwt: Option<Jwt>,
-    /// The certificate of the listener.
+    /// The TLS files of the listener.
     pub tls: Option<Tls>,
     /// Allows other machines to reach the listener without tokens or TLS.
     pub insecure: bool,
@@ -32,7 +32,7 @@ impl Protection {
         Self { jwt: jwt.into(), ..self }
     }
 
-    /// Sets the certificate of the listener. Default `None`: HTTP instead of HTTPS.
+    /// Sets the TLS files of the listener. Default `None`: HTTP instead of HTTPS.
     pub fn tls(self, tls: impl Into<Option<Tls>>) -> Self {
         Self { tls: tls.into(), ..self }
     }
@@ -43,15 +43,26 @@ impl Protection {
         Self { insecure, ..self }
     }
 
-    /// Checks that a gateway may listen on this address. Does not listen.
+    /// Checks that a gateway may listen on this address, and reads the TLS files. Does not listen.
     ///
     /// # Errors
-    /// [`GatewayError::Exposed`].
+    /// [`GatewayError::Tls`], [`GatewayError::Exposed`].
     pub fn check(&self, address: SocketAddr) -> Result<(), GatewayError> {
+        self.checked(address).map(drop)
+    }
+
+    /// Like [`check`](Self::check); returns the content of the TLS files.
+    pub(super) fn checked(&self, address: SocketAddr) -> Result<Option<LoadedTls>, GatewayError> {
+        let tls = self.load_tls()?;
         match self.lacks(address) {
             Some(lacks) => Err(GatewayError::Exposed { address, lacks }),
-            None => Ok(()),
+            None => Ok(tls),
         }
+    }
+
+    /// Reads the TLS files.
+    pub(super) fn load_tls(&self) -> Result<Option<LoadedTls>, TlsError> {
+        self.tls.clone().map(Tls::load).transpose()
     }
 
     /// Returns what callers may present.

@@ -21,6 +21,7 @@ use super::layers::{Guard, guard};
 use super::limits::Limits;
 use super::reload;
 use super::server::{Listening, PerAddress, Phase, bind};
+use super::tls::TlsError;
 use crate::metrics::Metrics;
 
 /// Prometheus, a second one, probes and a person with curl.
@@ -53,6 +54,9 @@ pub enum MetricsServerError {
         #[source]
         source: io::Error,
     },
+    /// The TLS files cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
 }
 
 impl MetricsServerError {
@@ -62,6 +66,7 @@ impl MetricsServerError {
         match self {
             Self::Exposed { .. } => ErrorClass::Invalid,
             Self::Listen { .. } => ErrorClass::Conflict,
+            Self::Tls(error) => error.class(),
         }
     }
 }
@@ -85,6 +90,7 @@ impl MetricsServer {
         protection: Protection,
         metrics: Metrics,
     ) -> Result<Self, MetricsServerError> {
+        let tls = protection.load_tls()?;
         if let Some(lacks) = protection.lacks(address) {
             return Err(MetricsServerError::Exposed { address, lacks });
         }
@@ -94,11 +100,11 @@ impl MetricsServer {
         let (phase, phases) = watch::channel(Phase::Serving);
         let accepted = protection.accepted();
         let local_only = accepted.is_anonymous() && address.ip().to_canonical().is_loopback();
-        reload::start(&protection, phases.clone());
-        let guarded = Guard { accepted, local_only, is_tls: protection.tls.is_some() };
+        reload::start(&protection, tls.clone(), phases.clone());
+        let guarded = Guard { accepted, local_only, is_tls: tls.is_some() };
         Listening {
             listener: Arc::new(listener),
-            tls: protection.tls,
+            tls,
             connections: MAX_CONNECTIONS,
             // One machine may run Prometheus and people with curl.
             per_address: PerAddress { most: MAX_CONNECTIONS / 2, loopback: false },

@@ -13,21 +13,21 @@ use tokio::time::sleep;
 use super::access::{Jwt, Tokens};
 use super::exposure::Protection;
 use super::server::Phase;
-use super::tls::Tls;
+use super::tls::LoadedTls;
 
 /// Reading a few kilobytes this often costs less than the watch of a file system, which misses what a mounted volume does.
 const EVERY: Duration = Duration::from_secs(5);
 
 /// Starts to read the files again until the listener stops.
-pub(super) fn start(protection: &Protection, mut phase: watch::Receiver<Phase>) {
-    let Protection { tokens, jwt, tls, insecure: _ } = protection.clone();
+pub(super) fn start(protection: &Protection, tls: Option<LoadedTls>, mut phase: watch::Receiver<Phase>) {
+    let Protection { tokens, jwt, tls: _, insecure: _ } = protection.clone();
     if tokens.is_none() && jwt.is_none() && tls.is_none() {
         return;
     }
     let files = [
         tokens.as_ref().map_or_else(String::new, Tokens::path),
         jwt.as_ref().map_or_else(String::new, Jwt::path),
-        tls.as_ref().map_or_else(String::new, Tls::paths),
+        tls.as_ref().map_or_else(String::new, LoadedTls::paths),
     ];
     tokio::spawn(async move {
         let mut last: [Option<String>; 3] = [None, None, None];

@@ -17,11 +17,21 @@ use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{RootCertStore, ServerConfig};
 
-/// A server's certificate and key, and the authorities of client certificates. Clones share them, even after a reload.
-#[derive(Clone)]
+/// TLS files, all in PEM format. A listener reads them when it starts, and uses changed files within seconds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
 pub struct Tls {
+    certificate: PathBuf,
+    key: PathBuf,
+    client_ca: Option<PathBuf>,
+    client_certificates: ClientCertificates,
+}
+
+/// The content of the files of a listener. Clones share it, even after a reload.
+#[derive(Clone)]
+pub(super) struct LoadedTls {
     current: Arc<RwLock<Arc<Current>>>,
-    files: Arc<Files>,
+    files: Arc<Tls>,
 }
 
 /// What new connections use.
@@ -33,24 +43,19 @@ struct Current {
     verifier: Option<Arc<dyn ClientCertVerifier>>,
 }
 
-struct Files {
-    certificate: PathBuf,
-    key: PathBuf,
-    clients: Option<(PathBuf, ClientCertificates)>,
-}
-
 /// Whether a client must present a certificate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ClientCertificates {
     /// A connection without one fails.
+    #[default]
     Required,
     /// A client without one may use a token.
     Optional,
 }
 
-impl fmt::Debug for Tls {
+impl fmt::Debug for LoadedTls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Tls")
+        self.files.fmt(f)
     }
 }
 
@@ -84,35 +89,49 @@ pub enum TlsError {
 bellwether_remedy::impl_remedy!(@invalid TlsError);
 
 impl Tls {
-    /// Reads a certificate chain, the server's own certificate first, and its private key, both in PEM format.
+    /// Sets the server's certificate, followed by its intermediate certificates, and its private key.
+    pub fn new(certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        Self {
+            certificate: certificate.into(),
+            key: key.into(),
+            client_ca: None,
+            client_certificates: ClientCertificates::Required,
+        }
+    }
+
+    /// Verifies client certificates, which must be signed by one of the authorities in this file. The file of tokens gives a
+    /// certificate its name and role, see [`Tokens`](super::access::Tokens). Default: clients are not asked for a certificate.
+    pub fn client_ca(self, authorities: impl Into<PathBuf>) -> Self {
+        Self { client_ca: Some(authorities.into()), ..self }
+    }
+
+    /// Sets whether a client must present a certificate. Default [`ClientCertificates::Required`]. Has no effect without
+    /// [`client_ca`](Self::client_ca).
+    pub fn client_certificates(self, client_certificates: ClientCertificates) -> Self {
+        Self { client_certificates, ..self }
+    }
+
+    /// Reads the files, as the listener does when it starts.
     ///
     /// # Errors
-    /// If a file cannot be read or has other content, or if certificate and key do not match.
-    pub fn read(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
-        Self::of(Files { certificate: certificate.into(), key: key.into(), clients: None })
+    /// If a file cannot be read or has other content, if certificate and key do not match, or if a certificate in the file of
+    /// client authorities is not one of an authority.
+    pub fn check(&self) -> Result<(), TlsError> {
+        self.read().map(drop)
     }
 
-    /// Also verifies client certificates, which must be signed by one of the authorities in this PEM file. The file of tokens
-    /// gives a certificate its name and role, see [`Tokens`](super::access::Tokens).
-    ///
-    /// # Errors
-    /// As [`Tls::read`], or if a certificate in the file is not one of an authority.
-    pub fn clients(self, authorities: &Path, certificates: ClientCertificates) -> Result<Self, TlsError> {
-        let Files { certificate, key, clients: _ } = &*self.files;
-        let clients = Some((authorities.into(), certificates));
-        Self::of(Files { certificate: certificate.clone(), key: key.clone(), clients })
+    /// Reads the files of a listener that starts.
+    pub(super) fn load(self) -> Result<LoadedTls, TlsError> {
+        let current = Arc::new(RwLock::new(Arc::new(self.read()?)));
+        Ok(LoadedTls { current, files: Arc::new(self) })
     }
+}
 
-    fn of(files: Files) -> Result<Self, TlsError> {
-        let current = Arc::new(RwLock::new(Arc::new(files.read()?)));
-        Ok(Self { current, files: Arc::new(files) })
-    }
-
+impl LoadedTls {
     /// Returns the paths of the certificate, of its key, and of the authorities of client certificates.
     pub(super) fn paths(&self) -> String {
-        let Files { certificate, key, clients } = &*self.files;
-        let authorities = clients.as_ref().map(|(authorities, _)| authorities);
-        let paths = [certificate, key].into_iter().chain(authorities);
+        let Tls { certificate, key, client_ca, client_certificates: _ } = &*self.files;
+        let paths = [certificate, key].into_iter().chain(client_ca);
         paths.map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
     }
 
@@ -145,18 +164,18 @@ impl Tls {
     }
 }
 
-impl Files {
+impl Tls {
     fn read(&self) -> Result<Current, TlsError> {
-        let Self { certificate, key, clients } = self;
+        let Self { certificate, key, client_ca, client_certificates } = self;
         let provider = Arc::new(aws_lc_rs::default_provider());
         let config = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .map_err(|error| TlsError::Refused(error.into()))?;
-        let (authorities, verifier) = match clients {
+        let (authorities, verifier) = match client_ca {
             None => (Vec::new(), None),
-            Some((path, certificates)) => {
+            Some(path) => {
                 let authorities = chain("a certificate of an authority", path)?;
-                let verifier = verifier(&authorities, *certificates, provider)
+                let verifier = verifier(&authorities, *client_certificates, provider)
                     .map_err(|reason| TlsError::Authority { path: path.clone(), reason })?;
                 (authorities, Some(verifier))
             }

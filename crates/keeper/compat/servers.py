@@ -218,6 +218,6 @@ class Keeper(Server):
         if self.compat:
             command += ["--compat", self.compat]
         if files := self.tls_files:
-            command += ["--tls-certificates", files["server"], "--tls-key", files["key"]]
-            command += ["--tls-client-authority", files["authority"]]
+            command += ["--tls-cert", files["server"], "--tls-key", files["key"]]
+            command += ["--tls-client-ca", files["authority"]]
         return command

@@ -3,7 +3,7 @@
 //! `keeper --listen 127.0.0.1:2181 (--data-dir DIR | --memory) [--compat 3.8.0] [--tick-ms N] [--super-digest U:H]
 //! [--min-session-timeout-ms N] [--max-session-timeout-ms N]`
 //!
-//! With the feature `tls` also `--tls-certificates FILE --tls-key FILE --tls-client-authority FILE`, all three or none,
+//! With the feature `tls` also `--tls-cert FILE --tls-key FILE --tls-client-ca FILE`, all three or none,
 //! for a port that accepts only TLS. Prints `listening on ADDRESS` when it accepts connections; stops on SIGINT or
 //! SIGTERM.
 
@@ -66,11 +66,11 @@ async fn serve() -> Result<(), Box<dyn Error>> {
                 }
             }
             #[cfg(feature = "tls")]
-            "--tls-certificates" => tls[0] = Some(value.into()),
+            "--tls-cert" => tls[0] = Some(value.into()),
             #[cfg(feature = "tls")]
             "--tls-key" => tls[1] = Some(value.into()),
             #[cfg(feature = "tls")]
-            "--tls-client-authority" => tls[2] = Some(value.into()),
+            "--tls-client-ca" => tls[2] = Some(value.into()),
             _ => return Err(format!("unknown argument {name}").into()),
         }
     }
@@ -78,11 +78,11 @@ async fn serve() -> Result<(), Box<dyn Error>> {
     let builder = Keeper::builder().listen(listen).store(storage).config(config);
     #[cfg(feature = "tls")]
     let builder = match tls {
-        [Some(certificates), Some(key), Some(authority)] => {
-            builder.tls(bellwether_keeper::server::Tls::new(certificates, key).client_authority(authority))
+        [Some(certificate), Some(key), Some(authority)] => {
+            builder.tls(bellwether_keeper::server::Tls::new(certificate, key).client_ca(authority))
         }
         [None, None, None] => builder,
-        _ => return Err("TLS needs --tls-certificates, --tls-key and --tls-client-authority".into()),
+        _ => return Err("TLS needs --tls-cert, --tls-key and --tls-client-ca".into()),
     };
     let keeper = builder.start().await?;
     writeln!(std::io::stdout(), "listening on {}", keeper.address())?;

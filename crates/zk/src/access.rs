@@ -91,7 +91,7 @@ fn digest_id(user: &str, password: &str) -> String {
     format!("{user}:{hash}")
 }
 
-/// Why a login is invalid. The password is never part of the error.
+/// Why a login or TLS is invalid. The password is never part of the error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AccessError {
@@ -130,6 +130,10 @@ pub enum AccessError {
         "with roles, a former password is another line of the file of the roles, and not a former password of the login"
     )]
     FormerOfRole,
+    /// The TLS files cannot be used.
+    #[cfg(feature = "tls")]
+    #[error(transparent)]
+    Tls(#[from] crate::tls::TlsError),
 }
 
 /// The name must be one that the server accepts.
@@ -223,7 +227,8 @@ impl Access {
         })
     }
 
-    /// Encrypts every connection with TLS; there is no fallback. A certificate is not a login.
+    /// Encrypts every connection with TLS; there is no fallback. A certificate is not a login. [`check`](Access::check) reads the
+    /// files.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn tls(mut self, tls: Tls) -> Self {
@@ -247,13 +252,14 @@ impl Access {
         self.refused.clone().map_or(Ok(()), Err)
     }
 
-    /// Checks the login, and refuses a password in clear text to servers on other machines. Clients and nodes
-    /// begin with this, before they connect.
+    /// Checks the login, reads the TLS files, and refuses a password in clear text to servers on other machines. Clients and
+    /// nodes begin with this, before they connect.
     ///
     /// # Errors
-    /// The errors of [`Access::check_login`], and [`AccessError::ClearText`].
+    /// The errors of [`Access::check_login`], `AccessError::Tls`, and [`AccessError::ClearText`].
     pub fn check(&self, to: &ConnectString) -> Result<(), AccessError> {
         self.check_login()?;
+        self.tls.as_ref().map_or(Ok(()), Tls::check)?;
         let in_clear = matches!(self.login, Some(Login { scheme: Scheme::Digest, .. })) && self.tls.is_none();
         match to.remote_server() {
             Some(server) if in_clear && !self.insecure => {

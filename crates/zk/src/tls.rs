@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;
@@ -16,9 +16,19 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use zookeeper_client::{Client, Connector, Error, TlsOptions};
 
-/// The certificate authorities that a connection trusts, and its client certificate.
+/// TLS files of a connection, all in PEM format. They are read once, by the first check of the connection; clones share the content.
 #[derive(Clone)]
+#[must_use]
 pub struct Tls {
+    ca: PathBuf,
+    /// The certificate and its key.
+    identity: Option<(PathBuf, PathBuf)>,
+    loaded: Arc<OnceLock<Loaded>>,
+}
+
+/// The content of the files.
+#[derive(Clone)]
+struct Loaded {
     options: TlsOptions,
     /// The same settings again, to find out why a TLS handshake failed: the client library does not report it.
     config: Arc<ClientConfig>,
@@ -26,7 +36,8 @@ pub struct Tls {
 
 impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Tls")
+        let Self { ca, identity, loaded: _ } = self;
+        f.debug_struct("Tls").field("ca", ca).field("identity", identity).finish_non_exhaustive()
     }
 }
 
@@ -59,14 +70,38 @@ pub enum TlsError {
 bellwether_core::impl_remedy!(@invalid TlsError);
 
 impl Tls {
-    /// Reads the certificates of the trusted authorities, and a client certificate with its key for servers that
-    /// require one. All files are PEM.
+    /// Sets the certificates of the authorities of which one must have signed the certificate of a server.
+    pub fn ca(authorities: impl Into<PathBuf>) -> Self {
+        Self { ca: authorities.into(), identity: None, loaded: Arc::default() }
+    }
+
+    /// Sets a client certificate, followed by its intermediate certificates, and its private key, for servers that require one.
+    /// Default: none.
+    pub fn identity(self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        Self { identity: Some((certificate.into(), key.into())), loaded: Arc::default(), ..self }
+    }
+
+    /// Reads the files, as [`Access::check`](crate::Access::check) does for every client and node before it connects.
     ///
     /// # Errors
-    /// When a file cannot be read or has other content, or when the certificate and the key do not match.
-    pub fn read(authorities: &Path, identity: Option<(&Path, &Path)>) -> Result<Self, TlsError> {
+    /// If a file cannot be read or has other content, or if the certificate and the key do not match.
+    pub fn check(&self) -> Result<(), TlsError> {
+        self.loaded().map(drop)
+    }
+
+    /// Returns the content of the files. After an error the next call reads them again.
+    fn loaded(&self) -> Result<&Loaded, TlsError> {
+        if let Some(loaded) = self.loaded.get() {
+            return Ok(loaded);
+        }
+        let loaded = self.load()?;
+        Ok(self.loaded.get_or_init(|| loaded))
+    }
+
+    fn load(&self) -> Result<Loaded, TlsError> {
         const AUTHORITIES: &str = "the certificates of authorities";
-        let pem = text(AUTHORITIES, authorities)?;
+        let Self { ca, identity, loaded: _ } = self;
+        let pem = text(AUTHORITIES, ca)?;
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(CertificateDer::pem_slice_iter(pem.as_bytes()).flatten());
         let not_pem = |what, path: &Path| TlsError::File {
@@ -74,8 +109,7 @@ impl Tls {
             path: path.to_owned(),
             reason: "the file has none in PEM format".to_owned(),
         };
-        let mut options =
-            TlsOptions::new().with_pem_ca(&pem).map_err(|_| not_pem(AUTHORITIES, authorities))?;
+        let mut options = TlsOptions::new().with_pem_ca(&pem).map_err(|_| not_pem(AUTHORITIES, ca))?;
         let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
             .with_safe_default_protocol_versions()
             .expect("aws-lc-rs supports all protocol versions")
@@ -93,8 +127,8 @@ impl Tls {
                 let parsed_key =
                     PrivateKeyDer::from_pem_slice(secret.as_bytes()).map_err(|_| not_pem(KEY, key))?;
                 let unfit = |reason: String| TlsError::Identity {
-                    certificate: certificate.to_owned(),
-                    key: key.to_owned(),
+                    certificate: certificate.clone(),
+                    key: key.clone(),
                     reason,
                 };
                 let unread = |_: Error| unfit("the client library cannot read them".to_owned());
@@ -103,12 +137,12 @@ impl Tls {
                 config.map_err(|error| unfit(error.to_string()))?
             }
         };
-        Ok(Self { options, config: Arc::new(config) })
+        Ok(Loaded { options, config: Arc::new(config) })
     }
 
     /// Whether the client has a certificate.
     pub(crate) fn has_identity(&self) -> bool {
-        self.config.client_auth_cert_resolver.has_certs()
+        self.identity.is_some()
     }
 
     /// Connects with TLS only.
@@ -117,7 +151,9 @@ impl Tls {
             // Fails only if another provider was installed in the meantime, which is fine.
             drop(aws_lc_rs::default_provider().install_default());
         }
-        connector.with_tls(self.options.clone()).secure_connect(to).await
+        // A connection is checked first, so the files have been read.
+        let loaded = self.loaded().map_err(|_| Error::BadArguments(&"the TLS files cannot be used"))?;
+        connector.with_tls(loaded.options.clone()).secure_connect(to).await
     }
 
     /// Why a server has a name that no certificate can have: the client library panics at such a name.
@@ -128,7 +164,11 @@ impl Tls {
     /// Why the TLS handshake with a reachable server fails, on either side; `None` if it succeeds.
     pub(crate) async fn complaint(&self, server: &str, stream: TcpStream) -> Option<String> {
         let name = name(server)?;
-        let connector = TlsConnector::from(Arc::clone(&self.config));
+        let config = match self.loaded() {
+            Ok(Loaded { config, .. }) => Arc::clone(config),
+            Err(error) => return Some(format!("no TLS: {error}")),
+        };
+        let connector = TlsConnector::from(config);
         connector.connect(name, stream).await.err().map(|error| format!("no TLS: {error}"))
     }
 }
@@ -193,14 +233,12 @@ mod tests {
             fs::write(self.path(name), text).unwrap();
         }
 
-        fn read(&self, identity: Option<(&str, &str)>) -> Result<Tls, TlsError> {
-            let identity = identity.map(|(certificate, key)| (self.path(certificate), self.path(key)));
-            let identity = identity.as_ref().map(|(certificate, key)| (&**certificate, &**key));
-            Tls::read(&self.path("authority.pem"), identity)
+        fn tls(&self) -> Tls {
+            Tls::ca(self.path("authority.pem"))
         }
 
-        fn tls(&self) -> Tls {
-            self.read(None).unwrap()
+        fn with_identity(&self, certificate: &str, key: &str) -> Tls {
+            self.tls().identity(self.path(certificate), self.path(key))
         }
 
         /// A server's side of a handshake.
@@ -215,8 +253,8 @@ mod tests {
 
     #[test]
     fn tls_is_no_login_and_does_not_replace_one() {
-        let tls = CertificateFiles::new().tls();
-        assert_eq!(format!("{tls:?}"), "Tls");
+        let files = CertificateFiles::new();
+        let tls = files.tls();
         assert!(!Access::default().tls(tls.clone()).is_login());
         let login = Access::login(Scheme::Digest, "bellwether", "hunter2").tls(tls);
         let far = "192.0.2.1".parse().unwrap();
@@ -227,7 +265,7 @@ mod tests {
     #[test]
     fn only_a_session_with_a_certificate_owns_entries_of_certificates() {
         let files = CertificateFiles::new();
-        let with = Access::default().tls(files.read(Some(("some.pem", "some.key"))).unwrap());
+        let with = Access::default().tls(files.with_identity("some.pem", "some.key"));
         let without = Access::default().tls(files.tls());
         let may = |access: &Access, scheme| access.may_be_certificate(&AuthId::new(scheme, "CN=client"));
         assert!(may(&with, "x509") && !may(&with, "digest"));
@@ -237,7 +275,13 @@ mod tests {
     #[test]
     fn a_file_that_cannot_be_used_is_named_with_its_purpose() {
         let files = CertificateFiles::new();
-        let refused = |certificate, key| files.read(Some((certificate, key))).unwrap_err().to_string();
+        let to = "127.0.0.1".parse().unwrap();
+        let refused = |certificate, key| {
+            let tls = files.with_identity(certificate, key);
+            let access = Access::default().tls(tls.clone()).check(&to).unwrap_err().to_string();
+            assert_eq!(access, tls.check().unwrap_err().to_string());
+            access
+        };
         assert!(refused("absent.pem", "some.key").starts_with("cannot read a client certificate from "));
         assert!(refused("some.pem", "absent.key").starts_with("cannot read a private key from "));
         let said = refused("some.key", "some.key");
@@ -252,8 +296,22 @@ mod tests {
     }
 
     #[test]
+    fn files_are_read_once_and_again_after_an_error() {
+        let files = CertificateFiles::new();
+        let tls = files.with_identity("some.pem", "late.key");
+        let clone = tls.clone();
+        tls.check().unwrap_err();
+        fs::copy(files.path("some.key"), files.path("late.key")).unwrap();
+        tls.check().unwrap();
+        fs::remove_file(files.path("late.key")).unwrap();
+        assert_eq!(clone.check(), Ok(()), "clones share the content");
+        files.with_identity("some.pem", "late.key").check().unwrap_err();
+    }
+
+    #[test]
     fn a_server_whose_name_no_certificate_can_have_is_refused_before_a_connection() {
-        let access = Access::default().tls(CertificateFiles::new().tls());
+        let files = CertificateFiles::new();
+        let access = Access::default().tls(files.tls());
         let refused = "no_such..name:2181: no certificate can have this name".to_owned();
         assert_eq!(access.unnameable("no_such..name:2181"), Some(refused));
         for server in ["127.0.0.1:2181", "[::1]:2181", "zookeeper.example:2181"] {

@@ -7,7 +7,7 @@ use rustls::ServerConnection;
 use rustls::pki_types::CertificateDer;
 
 use crate::access::SubjectName;
-use crate::tls::Tls;
+use crate::tls::LoadedTls;
 
 /// As often as the files are read again. So an expired certificate is refused as soon as a removed token.
 const VERIFY_EVERY: Duration = Duration::from_secs(5);
@@ -20,13 +20,13 @@ struct Verified {
     /// The client's own certificate first.
     chain: Box<[CertificateDer<'static>]>,
     names: Box<[SubjectName]>,
-    tls: Tls,
+    tls: LoadedTls,
     last: Mutex<Instant>,
 }
 
 impl ClientCertificate {
     /// Returns the certificate of a connection after its handshake.
-    pub(crate) fn of(connection: &ServerConnection, tls: &Tls) -> Option<Self> {
+    pub(crate) fn of(connection: &ServerConnection, tls: &LoadedTls) -> Option<Self> {
         let chain = connection.peer_certificates()?.iter().map(|part| part.clone().into_owned());
         let chain = chain.collect::<Box<[_]>>();
         let names = SubjectName::all(chain.first()?);

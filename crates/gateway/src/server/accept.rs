@@ -19,7 +19,7 @@ use super::connection::{self, From};
 use crate::layers::ClientCertificate;
 use crate::limits::{HANDSHAKE_WITHIN, RETRY_AFTER};
 use crate::metrics::refused;
-use crate::tls::Tls;
+use crate::tls::LoadedTls;
 
 /// Connections that are being refused with an answer; further ones are closed without one.
 pub(super) const MAX_REFUSALS: usize = 64;
@@ -34,7 +34,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 #[derive(Clone)]
 pub(super) struct Acceptor {
     pub(super) listener: Arc<TcpListener>,
-    pub(super) tls: Option<Tls>,
+    pub(super) tls: Option<LoadedTls>,
     /// One permit for each open connection.
     pub(super) connections: Arc<Semaphore>,
     pub(super) addresses: Addresses,

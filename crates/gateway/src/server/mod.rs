@@ -30,7 +30,7 @@ use super::limits::SEND_BUFFER;
 use super::remote::RemoteWorkers;
 use super::samples::Samples;
 use super::state::{App, Around};
-use super::tls::Tls;
+use super::tls::LoadedTls;
 use super::{reload, routes};
 use accept::Acceptor;
 use addresses::Addresses;
@@ -115,7 +115,8 @@ impl Gateway {
     }
 }
 
-pub(super) async fn start(builder: GatewayBuilder) -> Result<Gateway, GatewayError> {
+/// The caller has checked the builder, and loaded its TLS files.
+pub(super) async fn start(builder: GatewayBuilder, tls: Option<LoadedTls>) -> Result<Gateway, GatewayError> {
     let GatewayBuilder {
         client,
         address,
@@ -145,10 +146,10 @@ pub(super) async fn start(builder: GatewayBuilder) -> Result<Gateway, GatewayErr
     tokio::spawn(async move {
         Samples::collect(&sampled, !open_namespace).await;
     });
-    reload::start(&protection, phases.clone());
+    reload::start(&protection, tls.clone(), phases.clone());
     let listening = Listening {
         listener: Arc::new(listener),
-        tls: protection.tls,
+        tls,
         connections: limits.connections,
         per_address: limits.per_address(),
         header_time: limits.header_time,
@@ -183,7 +184,7 @@ pub(super) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 /// A socket that listens, and how its connections are served.
 pub(super) struct Listening {
     pub(super) listener: Arc<TcpListener>,
-    pub(super) tls: Option<Tls>,
+    pub(super) tls: Option<LoadedTls>,
     /// The maximum number of open connections.
     pub(super) connections: usize,
     /// The limit of each address.

@@ -219,7 +219,7 @@ impl Builder {
     /// Whether only clients with a certificate get a session, over TLS.
     #[cfg(feature = "tls")]
     fn is_protected(&self) -> bool {
-        self.tls.as_ref().is_some_and(Tls::has_client_authority)
+        self.tls.as_ref().is_some_and(Tls::has_client_ca)
     }
 
     #[cfg(not(feature = "tls"))]

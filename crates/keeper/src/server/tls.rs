@@ -17,32 +17,37 @@ use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{self, RootCertStore, ServerConfig};
 use tokio_rustls::server::TlsStream;
 
-/// TLS files.
+/// TLS files, all in PEM format. The server reads them when it starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
 pub struct Tls {
-    certificates: PathBuf,
+    certificate: PathBuf,
     key: PathBuf,
-    client_authority: Option<PathBuf>,
+    client_ca: Option<PathBuf>,
 }
 
 impl Tls {
     /// Sets the server's certificate, followed by its intermediate certificates, and its private key.
-    #[must_use]
-    pub fn new(certificates: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
-        Self { certificates: certificates.into(), key: key.into(), client_authority: None }
+    pub fn new(certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        Self { certificate: certificate.into(), key: key.into(), client_ca: None }
     }
 
-    /// Requires clients to present a certificate signed by this authority.
-    #[must_use]
-    pub fn client_authority(mut self, certificates: impl Into<PathBuf>) -> Self {
-        self.client_authority = Some(certificates.into());
-        self
+    /// Requires clients to present a certificate that is signed by one of the authorities in this file. Default: clients are
+    /// not asked for a certificate.
+    pub fn client_ca(self, authorities: impl Into<PathBuf>) -> Self {
+        Self { client_ca: Some(authorities.into()), ..self }
     }
-}
 
-impl Tls {
-    pub(super) fn has_client_authority(&self) -> bool {
-        self.client_authority.is_some()
+    /// Reads the files, as the server does when it starts.
+    ///
+    /// # Errors
+    /// If a file cannot be read or has other content, or if certificate and key do not match.
+    pub fn check(&self) -> Result<(), TlsError> {
+        Acceptor::new(self).map(drop)
+    }
+
+    pub(super) fn has_client_ca(&self) -> bool {
+        self.client_ca.is_some()
     }
 }
 
@@ -86,7 +91,7 @@ impl Acceptor {
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .map_err(unfit)?;
-        let builder = match &tls.client_authority {
+        let builder = match &tls.client_ca {
             None => builder.with_no_client_auth(),
             Some(path) => {
                 let mut roots = RootCertStore::empty();
@@ -100,7 +105,7 @@ impl Acceptor {
         };
         let key = PrivateKeyDer::from_pem_file(&tls.key)
             .map_err(|error| TlsError::Pem { path: tls.key.clone(), source: error.into() })?;
-        let config = builder.with_single_cert(certificates(&tls.certificates)?, key).map_err(unfit)?;
+        let config = builder.with_single_cert(certificates(&tls.certificate)?, key).map_err(unfit)?;
         Ok(Self(TlsAcceptor::from(Arc::new(config))))
     }
 

@@ -73,8 +73,8 @@ async fn connections_without_tls_are_closed() {
 }
 
 #[tokio::test]
-async fn with_a_client_authority_only_its_clients_get_a_session() {
-    let tls = server().client_authority(file("ca.pem"));
+async fn with_client_authorities_only_its_clients_get_a_session() {
+    let tls = server().client_ca(file("ca.pem"));
     let keeper = Keeper::builder().tls(tls).start().await.expect("a keeper");
     let mut known = connect(&keeper, true).await.expect("a connection");
     assert!(known.hello(10_000, 0, &[0; 16]).await.is_some());

@@ -28,7 +28,7 @@ pub(crate) struct AccessOptions {
     #[arg(long, global = true, value_name = "FILE")]
     zookeeper_password_file: Option<PathBuf>,
     /// File with the user's former password, while the password is being changed: znodes of both passwords can be used. Only
-    /// for zookeeper_auth digest. See docs/operations.md.
+    /// for zookeeper_scheme digest. See docs/operations.md.
     #[arg(long, global = true, value_name = "FILE")]
     zookeeper_former_password_file: Option<PathBuf>,
     /// File with the identities of the roles operator, candidate, worker, gateway and client, the same for all processes of the
@@ -38,7 +38,7 @@ pub(crate) struct AccessOptions {
     zookeeper_roles: Option<PathBuf>,
     /// How the user logs in.
     #[arg(long, global = true, default_value = "digest")]
-    zookeeper_auth: Word<Scheme>,
+    zookeeper_scheme: Word<Scheme>,
     /// Connect only with TLS, to servers whose certificate is signed by one of the authorities in this PEM file.
     #[arg(long, global = true, value_name = "FILE")]
     zookeeper_tls_ca: Option<PathBuf>,
@@ -51,13 +51,13 @@ pub(crate) struct AccessOptions {
     /// Send the password to ZooKeeper servers on other machines although TLS is missing. Use it only if something else
     /// protects the network.
     #[arg(long, global = true)]
-    insecure_zookeeper: bool,
+    zookeeper_insecure: bool,
 }
 
 impl AccessOptions {
     /// Combines the options and the environment into an `Access`. Does not connect.
     pub(crate) fn access(&self) -> Result<Access, Failure> {
-        let login = self.with_roles(self.login()?)?.insecure(self.insecure_zookeeper);
+        let login = self.with_roles(self.login()?)?.insecure(self.zookeeper_insecure);
         let identity = match (&self.zookeeper_tls_cert, &self.zookeeper_tls_key) {
             (Some(certificate), Some(key)) => Some((certificate.as_path(), key.as_path())),
             (None, None) => None,
@@ -98,7 +98,7 @@ impl AccessOptions {
                 return Err(Failure::usage(format!("{PASSWORD} is not UTF-8")));
             }
         };
-        let access = Access::login(self.zookeeper_auth.0, user, password);
+        let access = Access::login(self.zookeeper_scheme.0, user, password);
         let former = self.zookeeper_former_password_file.as_deref();
         let former = former.map(|file| read("zookeeper_former_password_file", file)).transpose()?;
         checked(match former {
@@ -142,8 +142,13 @@ fn checked(access: Access) -> Result<Access, Failure> {
 
 #[cfg(feature = "zookeeper-tls")]
 fn with_tls(access: Access, authorities: &Path, identity: Option<(&Path, &Path)>) -> Result<Access, Failure> {
-    let tls = bellwether::Tls::read(authorities, identity);
-    tls.map(|tls| access.tls(tls)).map_err(|error| Failure::usage(error.to_string()))
+    let tls = bellwether::Tls::ca(authorities);
+    let tls = match identity {
+        Some((certificate, key)) => tls.identity(certificate, key),
+        None => tls,
+    };
+    tls.check().map_err(|error| Failure::usage(error.to_string()))?;
+    Ok(access.tls(tls))
 }
 
 #[cfg(not(feature = "zookeeper-tls"))]

@@ -169,7 +169,7 @@ connection_errors!(AccessListError, ConnectError, StartError);
 fn with_flags(line: String, error: Option<&InvalidConnection>) -> String {
     match error {
         Some(InvalidConnection::Access(AccessError::ClearText { .. })) => {
-            format!("{line} (--zookeeper-tls-ca, --zookeeper-auth, --insecure-zookeeper)")
+            format!("{line} (--zookeeper-tls-ca, --zookeeper-scheme, --zookeeper-insecure)")
         }
         _ => line,
     }

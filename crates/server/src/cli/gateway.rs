@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use bellwether::Client;
 use bellwether_gateway::access::{Issued, Jwt, JwtSettings, ROLE_CLAIM, Role, Tokens};
 use bellwether_gateway::tls::{ClientCertificates, Tls};
-use bellwether_gateway::{AuditFile, Auditing, DEFAULT_ADDRESS, Gateway, GatewayBuilder, Protection};
+use bellwether_gateway::{
+    AuditFile, Auditing, DEFAULT_ADDRESS, Gateway, GatewayBuilder, GatewayError, Protection,
+};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
@@ -54,10 +56,10 @@ pub(crate) struct HttpOptions {
     /// Require a client certificate that is signed by one of the authorities in this PEM file. The file of --http-tokens gives
     /// certificates names and roles by lines such as `ci submit dns:ci.example.org`. A changed file is used within seconds.
     #[arg(long, value_name = "FILE")]
-    http_client_ca: Option<PathBuf>,
+    http_tls_client_ca: Option<PathBuf>,
     /// Also accept clients without a certificate, which then need a token.
     #[arg(long)]
-    http_client_cert_optional: bool,
+    http_tls_client_cert_optional: bool,
     /// File to which audit lines are appended, one JSON document per line, whatever the level of the log. It is created for
     /// its owner only.
     #[arg(long, value_name = "FILE")]
@@ -79,7 +81,7 @@ pub(crate) struct HttpOptions {
     /// Serve the metrics of --metrics-listen without TLS and tokens, even on an address that other machines can reach. Use
     /// it only if something else protects them.
     #[arg(long)]
-    insecure_metrics: bool,
+    metrics_insecure: bool,
     #[command(flatten)]
     limits: LimitOptions,
 }
@@ -91,13 +93,13 @@ impl HttpOptions {
         let address = self.http_listen.unwrap_or(DEFAULT_ADDRESS);
         let protection = self.protection()?;
         let auditing = self.auditing()?;
-        let exposed = |error| {
-            Failure::usage(format!(
+        protection.check(address).map_err(|error| match error {
+            GatewayError::Exposed { .. } => Failure::usage(format!(
                 "{} (--http-tokens, --http-tls-cert, --http-tls-key, --insecure)",
                 chain(&error)
-            ))
-        };
-        protection.check(address).map_err(exposed)?;
+            )),
+            error => Failure::usage(chain(&error)),
+        })?;
         let (any_port, open_namespace) = (self.any_port, self.open_namespace);
         let proxies = self.http_trusted_proxies.clone();
         Ok(move |client| {
@@ -128,7 +130,7 @@ impl HttpOptions {
         Ok(auditing.reads(self.http_audit_reads).required(self.http_audit_required))
     }
 
-    /// Reads the files that protect the gateway.
+    /// Combines the options that protect the gateway. Reads the tokens and keys; the gateway reads the TLS files.
     fn protection(&self) -> Result<Protection, Failure> {
         let usage = |error: &dyn std::error::Error| Failure::usage(chain(error));
         let tokens = self.http_tokens.as_deref().map(Tokens::read).transpose();
@@ -146,35 +148,33 @@ impl HttpOptions {
             }
         };
         let tls = match (&self.http_tls_cert, &self.http_tls_key) {
-            (Some(certificate), Some(key)) => {
-                Some(Tls::read(certificate, key).map_err(|error| usage(&error))?)
-            }
+            (Some(certificate), Some(key)) => Some(Tls::new(certificate, key)),
             // In a file each key is checked alone, so clap cannot check the pair.
             (Some(_), None) | (None, Some(_)) => {
                 return Err(Failure::usage("give http_tls_cert and http_tls_key, or neither"));
             }
             (None, None) => None,
         };
-        let tls = match (&self.http_client_ca, tls) {
-            (None, _) if self.http_client_cert_optional => {
-                return Err(Failure::usage("http_client_cert_optional needs http_client_ca"));
+        let tls = match (&self.http_tls_client_ca, tls) {
+            (None, _) if self.http_tls_client_cert_optional => {
+                return Err(Failure::usage("http_tls_client_cert_optional needs http_tls_client_ca"));
             }
             (None, tls) => tls,
             (Some(_), None) => {
-                return Err(Failure::usage("http_client_ca needs http_tls_cert and http_tls_key"));
+                return Err(Failure::usage("http_tls_client_ca needs http_tls_cert and http_tls_key"));
             }
             // Else each certificate of the authority would permit everything.
             (Some(_), Some(_)) if tokens.is_none() && jwt.is_none() => {
                 return Err(Failure::usage(
-                    "http_client_ca needs http_tokens, which gives certificates their names and roles, or http_jwt_issuer",
+                    "http_tls_client_ca needs http_tokens, which gives certificates their names and roles, or http_jwt_issuer",
                 ));
             }
             (Some(authorities), Some(tls)) => {
-                let certificates = match self.http_client_cert_optional {
+                let certificates = match self.http_tls_client_cert_optional {
                     true => ClientCertificates::Optional,
                     false => ClientCertificates::Required,
                 };
-                Some(tls.clients(authorities, certificates).map_err(|error| usage(&error))?)
+                Some(tls.client_ca(authorities).client_certificates(certificates))
             }
         };
         Ok(Protection::default().tokens(tokens).jwt(jwt).tls(tls).insecure(self.insecure))
@@ -182,7 +182,7 @@ impl HttpOptions {
 
     /// The protection of the metrics' own address.
     pub(crate) fn metrics_protection(&self) -> Result<Protection, Failure> {
-        match self.insecure_metrics {
+        match self.metrics_insecure {
             true => Ok(Protection::default().insecure(true)),
             false => self.protection(),
         }

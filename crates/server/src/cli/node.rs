@@ -43,7 +43,7 @@ pub(crate) struct Node {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SLOTS)))]
     pub(crate) slots: Option<u32>,
     /// Serve Prometheus metrics on this address, such as 127.0.0.1:9464. An address that other machines can reach requires
-    /// TLS and tokens, as for the gateway, or --insecure-metrics. Port 0 selects a free port.
+    /// TLS and tokens, as for the gateway, or --metrics-insecure. Port 0 selects a free port.
     #[arg(long, value_name = "ADDR")]
     pub(crate) metrics_listen: Option<SocketAddr>,
     /// Program that jobs of the kind `exec` may run: an absolute path, which allows any arguments, or a name and a command
@@ -108,8 +108,9 @@ pub(crate) async fn start(zookeeper: &str, access: Access, options: Node) -> Res
             let started = MetricsServer::start(address, protection, metrics.clone()).await;
             let server = started.map_err(|error| match error {
                 MetricsServerError::Exposed { .. } => Failure::usage(format!(
-                    "{error} (--http-tokens, --http-tls-cert, --http-tls-key, --insecure-metrics)"
+                    "{error} (--http-tokens, --http-tls-cert, --http-tls-key, --metrics-insecure)"
                 )),
+                MetricsServerError::Tls(_) => Failure::usage(chain(&error)),
                 _ => Failure::failed(chain(&error)),
             })?;
             tracing::info!(address = %server.address(), "the node serves metrics");

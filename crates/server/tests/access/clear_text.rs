@@ -41,7 +41,7 @@ async fn a_password_is_not_sent_to_another_machine_without_tls() {
         command.args(["--zookeeper", &to, "--zookeeper-user", USER, "--zookeeper-password-file", &file]);
         let (code, _, said) = ran(&mut command);
         assert!(code == 2 && said.contains(why), "{words:?}: {code}: {said}");
-        assert!(said.contains("--insecure-zookeeper"), "{words:?}: {said}");
+        assert!(said.contains("--zookeeper-insecure"), "{words:?}: {said}");
     }
     timeout(Duration::ZERO, listener.accept()).await.expect_err("no connection was made");
 }
@@ -60,7 +60,7 @@ async fn a_password_is_sent_without_tls_if_it_is_allowed() {
     timeout(SOON, password).await.expect("the password in time");
     let dir = tempfile::tempdir().unwrap();
     let file = password_file(dir.path());
-    let mut command = command(&["job", "list", "--deadline", "1s", "--insecure-zookeeper"]);
+    let mut command = command(&["job", "list", "--deadline", "1s", "--zookeeper-insecure"]);
     command.args(["--zookeeper", &to, "--zookeeper-user", USER, "--zookeeper-password-file", &file]);
     let (code, _, said) = ran(&mut command);
     assert!(code == 3, "{code}: {said}");

@@ -79,9 +79,11 @@ impl CertificateFiles {
     }
 
     fn tls(&self, authority: &str, client: Option<&str>) -> Tls {
-        let files = client.map(|name| (self.path(&format!("{name}.pem")), self.path(&format!("{name}.key"))));
-        let identity = files.as_ref().map(|(certificate, key)| (certificate.as_path(), key.as_path()));
-        Tls::read(&self.path(authority), identity).unwrap()
+        let tls = Tls::ca(self.path(authority));
+        match client {
+            Some(name) => tls.identity(self.path(&format!("{name}.pem")), self.path(&format!("{name}.key"))),
+            None => tls,
+        }
     }
 }
 
@@ -160,13 +162,13 @@ fn an_invalid_file_is_reported_by_name_without_its_content() {
     let (one, key) = (files.path("one.pem"), files.path("two.key"));
     let ca = files.path("authority.pem");
     for (tls, said) in [
-        (Tls::read(&secret, None), "cannot read the certificates of authorities from"),
-        (Tls::read(&files.path("absent"), None), "No such file"),
-        (Tls::read(&ca, Some((&secret, &key))), "cannot read a client certificate from"),
-        (Tls::read(&ca, Some((&one, &secret))), "cannot read a private key from"),
-        (Tls::read(&ca, Some((&one, &key))), "cannot be used: "),
+        (Tls::ca(&secret), "cannot read the certificates of authorities from"),
+        (Tls::ca(files.path("absent")), "No such file"),
+        (Tls::ca(&ca).identity(&secret, &key), "cannot read a client certificate from"),
+        (Tls::ca(&ca).identity(&one, &secret), "cannot read a private key from"),
+        (Tls::ca(&ca).identity(&one, &key), "cannot be used: "),
     ] {
-        let error = tls.unwrap_err();
+        let error = tls.check().unwrap_err();
         let texts = [error.to_string(), format!("{error:?}")];
         assert!(texts[0].contains(said), "{texts:?}");
         assert!(!texts.iter().any(|text| text.contains("hunter2")), "{texts:?}");

@@ -152,7 +152,7 @@ async fn a_port_with_tls_does_not_answer_plain_http() {
     let (certificate, key) = (files.path().join("cert.pem"), files.path().join("key.pem"));
     std::fs::write(&certificate, made.cert.pem()).unwrap();
     std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
-    let tls = Tls::read(&certificate, &key).unwrap();
+    let tls = Tls::new(&certificate, &key);
     let stage = Stage::with("http-tls", |builder| builder.tls(tls)).await;
 
     let answer = over_tls(stage.address(), &made.cert, Ask::get("/v1/jobs")).await.unwrap();
@@ -165,12 +165,12 @@ async fn a_port_with_tls_does_not_answer_plain_http() {
 
     // Key and certificate are exchanged: the error contains no part of the key.
     for (certificate, key) in [(&key, &key), (&certificate, &certificate)] {
-        let said = Tls::read(certificate, key).unwrap_err().to_string();
+        let said = Tls::new(certificate, key).check().unwrap_err().to_string();
         assert!(said.starts_with("cannot read a ") && said.ends_with("the file contains none"), "{said}");
     }
     let other = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     std::fs::write(&key, other.signing_key.serialize_pem()).unwrap();
-    let said = Tls::read(&certificate, &key).unwrap_err().to_string();
+    let said = Tls::new(&certificate, &key).check().unwrap_err().to_string();
     assert_eq!(said, "the certificate and its key cannot be used");
 }
 
@@ -201,7 +201,7 @@ async fn a_renewed_certificate_is_used_without_a_restart() {
         made.cert
     };
     let old = issue();
-    let tls = Tls::read(&certificate, &key).unwrap();
+    let tls = Tls::new(&certificate, &key);
     let stage = Stage::with("http-tls-renewed", |builder| builder.tls(tls)).await;
     over_tls(stage.address(), &old, Ask::get("/healthz")).await.unwrap().is(200);
     let new = issue();

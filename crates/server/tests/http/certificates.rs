@@ -92,8 +92,8 @@ impl CertificateFiles {
     }
 
     pub(crate) fn tls(&self, clients: ClientCertificates) -> Tls {
-        let tls = Tls::read(&self.path("cert.pem"), &self.path("key.pem")).unwrap();
-        tls.clients(&self.path("clients.pem"), clients).unwrap()
+        let tls = Tls::new(self.path("cert.pem"), self.path("key.pem"));
+        tls.client_ca(self.path("clients.pem")).client_certificates(clients)
     }
 
     /// A client of a gateway with these files. It resumes sessions if the gateway allows it.

@@ -256,7 +256,7 @@ fn node(files: &CertificateFiles, options: &[&str]) -> Command {
 
 const CERT: &str = "--http-tls-cert=cert.pem";
 const KEY: &str = "--http-tls-key=key.pem";
-const CLIENTS: &str = "--http-client-ca=clients.pem";
+const CLIENTS: &str = "--http-tls-client-ca=clients.pem";
 const TOKENS: &str = "--http-tokens=tokens";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -285,13 +285,16 @@ async fn metrics_need_a_certificate_with_a_role_that_may_read() {
 fn certificates_that_would_permit_everything_or_nothing_are_refused_at_the_start() {
     let files = CertificateFiles::new(&authority("ours"), LINES);
     for (options, said) in [
-        (&[CERT, KEY, CLIENTS][..], "http_client_ca needs http_tokens"),
-        (&[CLIENTS, TOKENS], "http_client_ca needs http_tls_cert and http_tls_key"),
+        (&[CERT, KEY, CLIENTS][..], "http_tls_client_ca needs http_tokens"),
+        (&[CLIENTS, TOKENS], "http_tls_client_ca needs http_tls_cert and http_tls_key"),
         (
-            &[CERT, KEY, TOKENS, "--http-client-cert-optional"],
-            "http_client_cert_optional needs http_client_ca",
+            &[CERT, KEY, TOKENS, "--http-tls-client-cert-optional"],
+            "http_tls_client_cert_optional needs http_tls_client_ca",
         ),
-        (&[CERT, KEY, TOKENS, "--http-client-ca=key.pem"], "cannot read a certificate of an authority from"),
+        (
+            &[CERT, KEY, TOKENS, "--http-tls-client-ca=key.pem"],
+            "cannot read a certificate of an authority from",
+        ),
     ] {
         let refused = node(&files, options).output().unwrap();
         let stderr = String::from_utf8(refused.stderr).unwrap();

@@ -63,8 +63,8 @@ async fn metrics_are_not_served_to_other_machines_without_protection() {
     let refused = node(&["--metrics-listen", "0.0.0.0:0"]).output().unwrap();
     let said = String::from_utf8(refused.stderr).unwrap();
     assert_eq!(refused.status.code(), Some(2), "{said}");
-    assert!(said.contains("(--http-tokens, --http-tls-cert, --http-tls-key, --insecure-metrics)"), "{said}");
-    let open = Node::start(&["--metrics-listen", "0.0.0.0:0", "--insecure-metrics"]).await;
+    assert!(said.contains("(--http-tokens, --http-tls-cert, --http-tls-key, --metrics-insecure)"), "{said}");
+    let open = Node::start(&["--metrics-listen", "0.0.0.0:0", "--metrics-insecure"]).await;
     let metrics = open.get("/metrics").await.is(200);
     assert!(metrics.text().contains("\nbellwether_session_connected 0\n"), "{}", metrics.text());
 }

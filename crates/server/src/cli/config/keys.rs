@@ -19,11 +19,11 @@ const GLOBAL: [&str; 12] = [
     "zookeeper_password_file",
     "zookeeper_former_password_file",
     "zookeeper_roles",
-    "zookeeper_auth",
+    "zookeeper_scheme",
     "zookeeper_tls_ca",
     "zookeeper_tls_cert",
     "zookeeper_tls_key",
-    "insecure_zookeeper",
+    "zookeeper_insecure",
     "log_format",
     "otlp_endpoint",
 ];

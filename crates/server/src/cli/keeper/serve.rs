@@ -156,7 +156,7 @@ impl Protection {
     fn tls(&self) -> Option<Tls> {
         let tls = Tls::new(self.tls_cert.as_ref()?, self.tls_key.as_ref()?);
         Some(match &self.tls_client_ca {
-            Some(authority) => tls.client_authority(authority),
+            Some(authority) => tls.client_ca(authority),
             None => tls,
         })
     }
