@@ -11,7 +11,6 @@ use std::time::Duration;
 use bellwether_core::remedy::ErrorClass;
 use bellwether_host::testing::Probe;
 use bellwether_host::worker::Stage;
-use bellwether_keeper::model::Config;
 use bellwether_keeper::server::Keeper;
 use futures::future::join_all;
 use tokio::time::{sleep, timeout};
@@ -33,8 +32,8 @@ const SESSION_TIMEOUT: Duration = Duration::from_secs(2);
 const CLIENT_SESSION_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The resolution of the server's session expiry. It grants session timeouts of 0.2 s to a minute.
-const TICK_MS: i32 = 100;
-const LONGEST_SESSION_MS: i32 = 60_000;
+const TICK_TIME: Duration = Duration::from_millis(100);
+const MAX_SESSION_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The limit of all waits for a cluster: longer than any failover.
 pub(super) const SOON: Duration = Duration::from_secs(30);
@@ -153,12 +152,8 @@ impl ClusterBuilder {
     /// # Errors
     /// [`ClusterError`].
     pub async fn start(self) -> Result<Cluster, ClusterError> {
-        let config = Config {
-            tick_ms: TICK_MS,
-            max_session_timeout_ms: Some(LONGEST_SESSION_MS),
-            ..Config::default()
-        };
-        let server = Keeper::builder().config(config).store(namespace::stored().await?);
+        let server = Keeper::builder().tick_time(TICK_TIME).max_session_timeout(MAX_SESSION_TIMEOUT);
+        let server = server.store(namespace::stored().await?);
         let keeper = Arc::new(server.start().await.map_err(keeper)?);
         let address = format!("{}{CHROOT}", keeper.connect_string());
         let client =

@@ -10,10 +10,11 @@
 use std::error::Error;
 use std::io::Write as _;
 use std::net::SocketAddr;
+use std::num::ParseIntError;
 use std::process::ExitCode;
+use std::time::Duration;
 
-use bellwether_keeper::model::{Compat, Config};
-use bellwether_keeper::server::{Keeper, Storage};
+use bellwether_keeper::server::{Compat, Keeper, Storage};
 use tokio::signal::unix::{SignalKind, signal};
 
 fn main() -> ExitCode {
@@ -38,10 +39,14 @@ fn main() -> ExitCode {
     }
 }
 
+fn millis(text: &str) -> Result<Duration, ParseIntError> {
+    text.parse().map(Duration::from_millis)
+}
+
 async fn serve() -> Result<(), Box<dyn Error>> {
     let mut listen: SocketAddr = "127.0.0.1:2181".parse()?;
     let mut storage = None;
-    let mut config = Config::default();
+    let mut builder = Keeper::builder();
     #[cfg(feature = "tls")]
     let mut tls: [Option<std::path::PathBuf>; 3] = Default::default();
     let mut arguments = std::env::args().skip(1);
@@ -54,16 +59,16 @@ async fn serve() -> Result<(), Box<dyn Error>> {
         match name.as_str() {
             "--listen" => listen = value.parse()?,
             "--data-dir" => storage = Some(Storage::Directory(value.into())),
-            "--tick-ms" => config.tick_ms = value.parse()?,
-            "--min-session-timeout-ms" => config.min_session_timeout_ms = Some(value.parse()?),
-            "--max-session-timeout-ms" => config.max_session_timeout_ms = Some(value.parse()?),
-            "--super-digest" => config.super_digest = Some(value),
+            "--tick-ms" => builder = builder.tick_time(millis(&value)?),
+            "--min-session-timeout-ms" => builder = builder.min_session_timeout(millis(&value)?),
+            "--max-session-timeout-ms" => builder = builder.max_session_timeout(millis(&value)?),
+            "--super-digest" => builder = builder.super_digest(value),
             "--compat" => {
-                config.compat = match value.as_str() {
+                builder = builder.compat(match value.as_str() {
                     "3.8.0" => Compat::V3_8_0,
                     "3.9" => Compat::V3_9,
                     _ => return Err(format!("unknown release {value}: 3.8.0 or 3.9").into()),
-                }
+                });
             }
             #[cfg(feature = "tls")]
             "--tls-cert" => tls[0] = Some(value.into()),
@@ -75,7 +80,7 @@ async fn serve() -> Result<(), Box<dyn Error>> {
         }
     }
     let storage = storage.ok_or("set either --data-dir DIR or --memory")?;
-    let builder = Keeper::builder().listen(listen).store(storage).config(config);
+    let builder = builder.listen(listen).store(storage);
     #[cfg(feature = "tls")]
     let builder = match tls {
         [Some(certificate), Some(key), Some(authority)] => {

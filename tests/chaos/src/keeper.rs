@@ -8,8 +8,9 @@ use std::fs::File;
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use bellwether_keeper::model::{Compat, Config, Entry, Transaction};
+use bellwether_keeper::model::{Compat, Entry, Transaction};
 use bellwether_keeper::proto::{CreateMode, Op, OpResult};
 use bellwether_keeper::server::{Keeper, Logged, Storage};
 use bellwether_sim::history::{Bytes, TxnOp};
@@ -18,6 +19,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 use crate::txn::{Done, Txn};
+
+/// The longest session timeout of a run.
+const MAX_SESSION_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// A keeper process of a chaos run.
 #[derive(Debug, Args)]
@@ -33,7 +37,7 @@ pub(crate) struct Arguments {
     log: PathBuf,
     /// ZooKeeper `tickTime`, in milliseconds.
     #[arg(long)]
-    tick_ms: i32,
+    tick_ms: u64,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -46,12 +50,6 @@ enum Line {
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     let Arguments { listen, data_dir, log, tick_ms } = arguments;
     let mut file = File::options().create(true).append(true).open(log)?;
-    let config = Config {
-        tick_ms,
-        max_session_timeout_ms: Some(600_000),
-        compat: Compat::V3_8_0,
-        ..Config::default()
-    };
     let write = move |logged| {
         let line = match logged {
             Logged::Begins(zxid) => Line::Begins(zxid),
@@ -62,7 +60,12 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         let line = if line.contains("Begins") { format!("\n{line}\n") } else { format!("{line}\n") };
         file.write_all(line.as_bytes()).expect("the transaction log is writable");
     };
-    let keeper = Keeper::builder().listen(listen).store(Storage::Directory(data_dir)).config(config);
+    let keeper = Keeper::builder()
+        .listen(listen)
+        .store(Storage::Directory(data_dir))
+        .tick_time(Duration::from_millis(tick_ms))
+        .max_session_timeout(MAX_SESSION_TIMEOUT)
+        .compat(Compat::V3_8_0);
     let keeper = keeper.log(write).start().await?;
     Ok(keeper.wait().await?)
 }

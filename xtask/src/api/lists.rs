@@ -114,7 +114,6 @@ pub(super) const EXHAUSTIVE: [(&[&str], &str); 10] = [
             "bellwether_keeper::model::Effect",
             "bellwether_keeper::model::Input",
             "bellwether_keeper::model::Now",
-            "bellwether_keeper::model::config::Bounds",
             "bellwether_keeper::model::config::Config",
             "bellwether_keeper::model::inspect::SessionView",
             "bellwether_keeper::model::inspect::WatchView",

@@ -12,6 +12,8 @@ const CLEANING_INTERVAL_MS: u64 = 60_000;
 
 /// What clients may store and set, all together. Without bounds a client could take all memory of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+#[non_exhaustive]
 pub struct Bounds {
     /// Sessions. A client that asks for another one is disconnected. Default: 50,000, each of which needs up to 1 KiB.
     pub sessions: usize,
@@ -39,7 +41,34 @@ impl Default for Bounds {
     }
 }
 
-/// Configuration of the model.
+impl Bounds {
+    /// Sets the number of sessions. Default 50,000.
+    pub fn sessions(self, sessions: usize) -> Self {
+        Self { sessions, ..self }
+    }
+
+    /// Sets the number of watches. Default 1,000,000.
+    pub fn watches(self, watches: usize) -> Self {
+        Self { watches, ..self }
+    }
+
+    /// Sets the total length of the paths of all watches, in bytes. Default 256 MiB.
+    pub fn watch_bytes(self, bytes: usize) -> Self {
+        Self { watch_bytes: bytes, ..self }
+    }
+
+    /// Sets the number of znodes. Default 10,000,000.
+    pub fn znodes(self, znodes: usize) -> Self {
+        Self { znodes, ..self }
+    }
+
+    /// Sets the total length of all paths and data, in bytes. Default 4 GiB.
+    pub fn data_bytes(self, bytes: u64) -> Self {
+        Self { data_bytes: bytes, ..self }
+    }
+}
+
+/// Configuration of the model, in the milliseconds of the protocol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     /// The granularity of session expiry, above 0. Session timeouts are 2 to 20 ticks unless the bounds below are set.

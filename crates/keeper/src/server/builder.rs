@@ -21,7 +21,7 @@ use super::limits::Limits;
 use super::listener::{self, Admission, Door};
 #[cfg(feature = "tls")]
 use super::tls::{Acceptor, Tls, TlsError};
-use crate::model::{Compat, Config, Model, RestoreError};
+use crate::model::{Bounds, Compat, Config, Model, RestoreError};
 use crate::store::{Disk, Memory, Store, StoreError};
 
 /// Where the server keeps its data.
@@ -75,19 +75,23 @@ pub enum StartError {
     /// The stored rows are not a valid tree.
     #[error("the stored znodes are not a valid tree")]
     Restore(#[from] RestoreError),
-    /// The tick is out of range.
-    #[error("a tick of {0:?} is out of range: it must be 1 ms or more, and 20 ticks must be below 2^31 ms")]
-    Tick(Duration),
-    /// The bounds of session timeouts exclude every timeout.
+    /// The tick is out of range, or not a whole number of milliseconds.
     #[error(
-        "session timeouts of {shortest} to {longest} ms: min_session_timeout_ms must be above 0 and \
-         max_session_timeout_ms not below it; leave them out for 2 and 20 ticks, or choose a shorter tick"
+        "a tick of {0:?} cannot be used: it must be a whole number of milliseconds, 1 ms or more, and 20 ticks must be below \
+         2^31 ms"
+    )]
+    Tick(Duration),
+    /// The bounds of session timeouts exclude every timeout, or are not whole numbers of milliseconds.
+    #[error(
+        "session timeouts of {shortest:?} to {longest:?} cannot be used: both must be whole numbers of milliseconds below 2^31, \
+         the shortest must be 1 ms or more and the longest not below it; leave them out for 2 and 20 ticks, or choose a shorter \
+         tick"
     )]
     SessionBounds {
-        /// `min_session_timeout_ms`, or two ticks.
-        shortest: i32,
-        /// `max_session_timeout_ms`, or 20 ticks.
-        longest: i32,
+        /// The shortest session timeout, or two ticks.
+        shortest: Duration,
+        /// The longest session timeout, or 20 ticks.
+        longest: Duration,
     },
     /// The operating system could not create the thread.
     #[error("the engine's thread cannot be started")]
@@ -101,9 +105,16 @@ pub enum StartError {
     Tls(#[from] TlsError),
 }
 
-/// Returns the tick of a configuration.
-fn tick_time(config: &Config) -> Duration {
-    Duration::from_millis(config.tick_ms.unsigned_abs().into())
+/// The longest tick: its largest multiple in the protocol is the default for the longest session timeout.
+const MAX_TICK_MS: i32 = i32::MAX / 20;
+
+fn millis(millis: i32) -> Duration {
+    Duration::from_millis(millis.unsigned_abs().into())
+}
+
+/// Returns the milliseconds of the protocol; `None` if there are too many, or if they are not a whole number.
+fn whole_millis(time: Duration) -> Option<i32> {
+    i32::try_from(time.as_millis()).ok().filter(|&whole| millis(whole) == time)
 }
 
 impl StartError {
@@ -130,8 +141,13 @@ pub struct Builder {
     listen: SocketAddr,
     storage: Storage,
     limits: Limits,
+    bounds: Bounds,
     tick_time: Duration,
-    config: Config,
+    min_session_timeout: Option<Duration>,
+    max_session_timeout: Option<Duration>,
+    cleaning_interval: Duration,
+    compat: Compat,
+    super_digest: Option<String>,
     insecure: bool,
     #[cfg(feature = "tls")]
     tls: Option<Tls>,
@@ -141,12 +157,18 @@ pub struct Builder {
 
 impl Builder {
     pub(super) fn new() -> Self {
+        let defaults = Config::default();
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             storage: Storage::Memory,
             limits: Limits::default(),
-            tick_time: tick_time(&Config::default()),
-            config: Config::default(),
+            bounds: defaults.bounds,
+            tick_time: millis(defaults.tick_ms),
+            min_session_timeout: None,
+            max_session_timeout: None,
+            cleaning_interval: Duration::from_millis(defaults.cleaning_interval_ms),
+            compat: defaults.compat,
+            super_digest: None,
             insecure: false,
             #[cfg(feature = "tls")]
             tls: None,
@@ -171,33 +193,56 @@ impl Builder {
         self
     }
 
-    /// Sets the unit of session timeouts, in milliseconds: they last 2 to 20 ticks, and sessions expire up to one tick late.
-    /// Default: 2 s, as in Java.
+    /// Sets the tick, a whole number of milliseconds. Session timeouts last 2 to 20 ticks unless they are set, and sessions expire
+    /// up to one tick late. Default: 2 s, as in Java.
     #[must_use]
     pub fn tick_time(mut self, tick: Duration) -> Self {
         self.tick_time = tick;
         self
     }
 
-    /// Selects the ZooKeeper release whose behaviour clients see. Default: the newest supported one.
+    /// Sets the shortest session timeout, a whole number of milliseconds. A client that asks for a shorter one gets this one.
+    /// Default: two ticks.
     #[must_use]
-    pub fn compat(mut self, compat: Compat) -> Self {
-        self.config.compat = compat;
+    pub fn min_session_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.min_session_timeout = timeout.into();
         self
     }
 
-    /// Sets the whole configuration of the model, including its tick.
+    /// Sets the longest session timeout, a whole number of milliseconds. A client that asks for a longer one gets this one.
+    /// Default: 20 ticks.
     #[must_use]
-    pub fn config(mut self, config: Config) -> Self {
-        self.tick_time = tick_time(&config);
-        self.config = config;
+    pub fn max_session_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.max_session_timeout = timeout.into();
+        self
+    }
+
+    /// Sets the interval for the removal of empty containers and expired TTL znodes, in whole milliseconds and at least one.
+    /// Default: 1 min, as in Java.
+    #[must_use]
+    pub fn cleaning_interval(mut self, interval: Duration) -> Self {
+        self.cleaning_interval = interval;
+        self
+    }
+
+    /// Sets the bounds for what clients may store and set.
+    #[must_use]
+    pub fn bounds(mut self, bounds: Bounds) -> Self {
+        self.bounds = bounds;
+        self
+    }
+
+    /// Selects the ZooKeeper release whose behaviour clients see. Default: the newest supported one.
+    #[must_use]
+    pub fn compat(mut self, compat: Compat) -> Self {
+        self.compat = compat;
         self
     }
 
     /// Sets the digest identity that passes every ACL, as `user:base64(sha1(user:password))`. Default: none.
     #[must_use]
     pub fn super_digest(mut self, digest: impl Into<String>) -> Self {
-        self.config.super_digest = Some(digest.into());
+        self.super_digest = Some(digest.into());
         self
     }
 
@@ -251,20 +296,38 @@ impl Builder {
         Box::pin(self.serve())
     }
 
+    /// Checks the settings of the model.
+    fn config(&self) -> Result<Config, StartError> {
+        let tick_ms = whole_millis(self.tick_time).filter(|tick| (1..=MAX_TICK_MS).contains(tick));
+        let tick_ms = tick_ms.ok_or(StartError::Tick(self.tick_time))?;
+        let config = Config {
+            tick_ms,
+            cleaning_interval_ms: u64::try_from(self.cleaning_interval.as_millis())
+                .unwrap_or(u64::MAX)
+                .max(1),
+            super_digest: self.super_digest.clone(),
+            compat: self.compat,
+            bounds: self.bounds,
+            ..Config::default()
+        };
+        let (shortest, longest) = config.session_bounds_ms();
+        let shortest = self.min_session_timeout.unwrap_or(millis(shortest));
+        let longest = self.max_session_timeout.unwrap_or(millis(longest));
+        match (whole_millis(shortest), whole_millis(longest)) {
+            (Some(min), Some(max)) if (1..=max).contains(&min) => {
+                Ok(Config { min_session_timeout_ms: Some(min), max_session_timeout_ms: Some(max), ..config })
+            }
+            (_, _) => Err(StartError::SessionBounds { shortest, longest }),
+        }
+    }
+
     async fn serve(self) -> Result<Keeper, StartError> {
         if !self.listen.ip().to_canonical().is_loopback() && !self.insecure && !self.is_protected() {
             return Err(StartError::Exposed(self.listen));
         }
         let protected = self.is_protected();
-        let Self { listen, storage, limits, tick_time, mut config, .. } = self;
-        config.tick_ms = i32::try_from(tick_time.as_millis())
-            .ok()
-            .filter(|tick| (1..=i32::MAX / 20).contains(tick))
-            .ok_or(StartError::Tick(tick_time))?;
-        let (shortest, longest) = config.session_bounds_ms();
-        if shortest <= 0 || longest < shortest {
-            return Err(StartError::SessionBounds { shortest, longest });
-        }
+        let config = self.config()?;
+        let Self { listen, storage, limits, .. } = self;
         #[cfg(feature = "tls")]
         let tls = self.tls.map(|tls| Acceptor::new(&tls)).transpose()?;
 
@@ -386,5 +449,66 @@ impl Drop for LastWords<'_> {
             }
             silent
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tick_is_a_whole_number_of_milliseconds_within_bounds() {
+        let tick = |tick| Builder::new().tick_time(tick).config().map(|config| config.tick_ms);
+        let longest = millis(MAX_TICK_MS);
+        let [micros, nanos] = [Duration::from_micros(1_500), Duration::from_nanos(1)];
+        for refused in [Duration::ZERO, nanos, micros, longest + Duration::from_millis(1), Duration::MAX] {
+            let error = tick(refused).unwrap_err();
+            assert!(matches!(error, StartError::Tick(given) if given == refused), "{error:?}");
+            assert!(
+                error.to_string().starts_with(&format!("a tick of {refused:?} cannot be used: ")),
+                "{error}"
+            );
+        }
+        assert_eq!(tick(Duration::from_millis(1)).unwrap(), 1);
+        assert_eq!(tick(longest).unwrap(), MAX_TICK_MS);
+        assert_eq!(Builder::new().config().unwrap().tick_ms, 2_000);
+    }
+
+    #[test]
+    fn session_timeouts_are_those_of_the_builder_or_multiples_of_the_tick() {
+        let bounds = |min: Option<u64>, max: Option<u64>| {
+            let builder = Builder::new().min_session_timeout(min.map(Duration::from_micros));
+            let config = builder.max_session_timeout(max.map(Duration::from_micros)).config();
+            config.map(|config| config.session_bounds_ms())
+        };
+        assert_eq!(bounds(None, None).unwrap(), (4_000, 40_000));
+        assert_eq!(bounds(Some(1_000), Some(1_000)).unwrap(), (1, 1));
+        assert_eq!(bounds(None, Some(2_147_483_647_000)).unwrap(), (4_000, i32::MAX));
+        for (min, max) in [
+            (Some(0), None),
+            (Some(1_500), None),
+            (None, Some(40_000_500)),
+            (None, Some(2_147_483_648_000)),
+            (Some(2_000_000), Some(1_000_000)),
+        ] {
+            let error = bounds(min, max).unwrap_err();
+            assert!(matches!(error, StartError::SessionBounds { .. }), "{min:?} {max:?}: {error:?}");
+        }
+    }
+
+    #[test]
+    fn the_settings_of_the_builder_are_those_of_the_model() {
+        let bounds = Bounds::default().sessions(1).watches(2).watch_bytes(3).znodes(4).data_bytes(5);
+        let builder = Builder::new().bounds(bounds).compat(Compat::V3_8_0).super_digest("super:hash");
+        let expected = Config {
+            cleaning_interval_ms: 250,
+            super_digest: Some("super:hash".to_owned()),
+            compat: Compat::V3_8_0,
+            bounds: Bounds { sessions: 1, watches: 2, watch_bytes: 3, znodes: 4, data_bytes: 5 },
+            min_session_timeout_ms: Some(4_000),
+            max_session_timeout_ms: Some(40_000),
+            ..Config::default()
+        };
+        assert_eq!(builder.cleaning_interval(Duration::from_millis(250)).config().unwrap(), expected);
     }
 }

@@ -12,7 +12,7 @@
 //! at most [`Limits::connection_memory`]: above it the connections that hold most are closed. In addition each connection keeps up to
 //! four empty buffers of [`BUFFER_KEEPS`] and one for [`TURN_REQUESTS`], and the budget can be exceeded by an eighth, by one reply and by
 //! one decoded request per thread.
-//! [`Bounds`](crate::model::Bounds) limits znodes, sessions and watches.
+//! [`Bounds`](super::Bounds) limits znodes, sessions and watches.
 
 use std::time::Duration;
 

@@ -31,6 +31,7 @@ mod testing;
 #[cfg(feature = "tls")]
 mod tls;
 
+pub use crate::model::{Bounds, Compat};
 pub use builder::{Builder, StartError, Storage};
 pub use keeper::{BackupError, Keeper, StopReason};
 pub use limits::Limits;

@@ -1,6 +1,6 @@
 //! The intended differences of the keeper, with their reasons. `docs/keeper-differences.md` publishes them.
 
-use bellwether_keeper::model::Compat;
+use bellwether_keeper::server::Compat;
 
 use crate::run::Record;
 use crate::script::Step;

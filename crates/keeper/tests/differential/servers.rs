@@ -2,9 +2,9 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::time::Duration;
 
-use bellwether_keeper::model::{Compat, Config};
-use bellwether_keeper::server::Keeper;
+use bellwether_keeper::server::{Compat, Keeper};
 use bellwether_testkit::{Installation, Program, ZooKeeperServer};
 use tokio::runtime::Runtime;
 
@@ -72,14 +72,12 @@ impl Server {
         match kind {
             Kind::ZooKeeper => Self::ZooKeeper(reference()),
             Kind::Keeper => {
-                let config = Config {
-                    tick_ms: TICK_MS.into(),
-                    cleaning_interval_ms: CLEANING_INTERVAL_MS,
-                    compat: release,
-                    ..Config::default()
-                };
+                let builder = Keeper::builder()
+                    .tick_time(Duration::from_millis(TICK_MS.into()))
+                    .cleaning_interval(Duration::from_millis(CLEANING_INTERVAL_MS))
+                    .compat(release);
                 let runtime = Runtime::new().expect("a runtime for the keeper");
-                let keeper = runtime.block_on(Keeper::builder().config(config).start());
+                let keeper = runtime.block_on(builder.start());
                 Self::Keeper { keeper: keeper.expect("the keeper starts"), _runtime: runtime }
             }
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bellwether_keeper::model::Compat;
+use bellwether_keeper::server::Compat;
 use bellwether_keeper::server::{Keeper, Storage};
 
 use crate::wire::*;

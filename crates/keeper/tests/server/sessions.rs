@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use bellwether_keeper::model::Config;
 use bellwether_keeper::server::{Keeper, StartError, Storage};
 
 use crate::wire::*;
@@ -182,21 +181,25 @@ async fn a_client_that_pings_but_reads_slowly_keeps_its_session() {
 
 #[tokio::test]
 async fn bounds_without_a_valid_timeout_are_rejected_at_the_start() {
-    let with =
-        |min, max| Config { min_session_timeout_ms: min, max_session_timeout_ms: max, ..Config::default() };
-    for (config, bounds) in [
+    let millis = Duration::from_millis;
+    let with = |min: Option<u64>, max: Option<u64>| {
+        Keeper::builder().min_session_timeout(min.map(millis)).max_session_timeout(max.map(millis))
+    };
+    for (builder, bounds) in [
         (with(None, Some(0)), (4_000, 0)),
         (with(None, Some(3_999)), (4_000, 3_999)),
         (with(Some(0), None), (0, 40_000)),
         (with(Some(50_000), None), (50_000, 40_000)),
     ] {
-        let refused = Keeper::builder().config(config).start().await.map(drop);
+        let refused = builder.start().await.map(drop);
         match refused {
-            Err(StartError::SessionBounds { shortest, longest }) => assert_eq!((shortest, longest), bounds),
+            Err(StartError::SessionBounds { shortest, longest }) => {
+                assert_eq!((shortest, longest), (millis(bounds.0), millis(bounds.1)));
+            }
             other => panic!("{bounds:?}: {other:?}"),
         }
     }
-    let one = Keeper::builder().config(with(Some(3_000), Some(3_000))).start().await.expect("a keeper");
+    let one = with(Some(3_000), Some(3_000)).start().await.expect("a keeper");
     let (_wire, session) = Wire::session(one.address()).await;
     assert_eq!(session.timeout_ms, 3_000);
 }

@@ -8,8 +8,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bellwether_keeper::model::Bounds;
-use bellwether_keeper::server::Limits;
+use bellwether_keeper::server::{Bounds, Limits};
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::exit::Failure;

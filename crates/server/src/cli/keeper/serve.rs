@@ -4,10 +4,8 @@ use std::env::VarError;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::time::Duration;
 
-use bellwether_keeper::model::{self, Bounds, Config};
-use bellwether_keeper::server::{Keeper, Limits, StartError, Storage, Tls};
+use bellwether_keeper::server::{self, Bounds, Builder, Keeper, Limits, StartError, Storage, Tls};
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -65,8 +63,11 @@ pub(crate) async fn start(
     let super_digest = options.super_digest()?;
     let start_on = async |address| {
         let storage = data_dir.map_or(Storage::Memory, |dir| Storage::Directory(dir.to_owned()));
-        let builder = Keeper::builder().listen(address).config(options.config(super_digest.clone()));
-        let builder = builder.limits(options.limits()).store(storage).insecure(protection.insecure);
+        let builder = options.builder().listen(address).store(storage).insecure(protection.insecure);
+        let builder = match super_digest.clone() {
+            Some(digest) => builder.super_digest(digest),
+            None => builder,
+        };
         match protection.tls() {
             Some(tls) => builder.tls(tls).start().await,
             None => builder.start().await,
@@ -102,22 +103,21 @@ pub(crate) async fn start(
 }
 
 impl Options {
-    fn config(&self, super_digest: Option<String>) -> Config {
-        let millis = |duration: Duration| i32::try_from(duration.as_millis()).unwrap_or(i32::MAX);
-        Config {
-            tick_ms: millis(self.tick_time),
-            max_session_timeout_ms: self.max_session_timeout.map(millis),
-            compat: self.compat.into(),
-            super_digest,
-            bounds: Bounds {
-                sessions: self.sessions,
-                watches: self.watches,
-                znodes: self.znodes,
-                data_bytes: self.data_mib.saturating_mul(MIB),
-                ..Bounds::default()
-            },
-            ..Config::default()
-        }
+    fn builder(&self) -> Builder {
+        Keeper::builder()
+            .tick_time(self.tick_time)
+            .max_session_timeout(self.max_session_timeout)
+            .compat(self.compat.into())
+            .bounds(self.bounds())
+            .limits(self.limits())
+    }
+
+    fn bounds(&self) -> Bounds {
+        Bounds::default()
+            .sessions(self.sessions)
+            .watches(self.watches)
+            .znodes(self.znodes)
+            .data_bytes(self.data_mib.saturating_mul(MIB))
     }
 
     fn limits(&self) -> Limits {
@@ -162,7 +162,7 @@ impl Protection {
     }
 }
 
-impl From<Compat> for model::Compat {
+impl From<Compat> for server::Compat {
     fn from(compat: Compat) -> Self {
         match compat {
             Compat::V3_8_0 => Self::V3_8_0,
