@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 
-use bellwether_remedy::{ErrorClass, impl_remedy};
+use bellwether_remedy::{ErrorClass, class_of_listen, impl_remedy};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
@@ -95,7 +95,7 @@ pub enum GatewayError {
         /// The missing protection: TLS, tokens, or both.
         lacks: &'static str,
     },
-    /// The address is in use, or is not an address of this machine.
+    /// The address is in use, is not an address of this machine, or needs a privilege.
     #[error("the gateway cannot listen on {address}: choose another address, or port 0 for any free one")]
     Listen {
         /// The requested address.
@@ -121,7 +121,7 @@ impl GatewayError {
     pub fn class(&self) -> ErrorClass {
         match self {
             Self::Exposed { .. } | Self::Limits(_) => ErrorClass::Invalid,
-            Self::Listen { .. } => ErrorClass::Conflict,
+            Self::Listen { source, .. } => class_of_listen(source),
             Self::Tls(error) => error.class(),
             Self::Died => ErrorClass::Failed,
         }

@@ -53,6 +53,8 @@ mod alerts;
 mod audit_file;
 mod audit_log;
 mod builder;
+#[cfg(test)]
+mod error_classes;
 mod exposure;
 mod extract;
 #[cfg(any(test, fuzzing))]

@@ -13,7 +13,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::middleware::from_fn_with_state;
 use axum::response::IntoResponse;
 use axum::routing::get;
-use bellwether_remedy::{ErrorClass, impl_remedy};
+use bellwether_remedy::{ErrorClass, class_of_listen, impl_remedy};
 use tokio::sync::watch;
 
 use super::exposure::Protection;
@@ -65,7 +65,7 @@ impl MetricsServerError {
     pub fn class(&self) -> ErrorClass {
         match self {
             Self::Exposed { .. } => ErrorClass::Invalid,
-            Self::Listen { .. } => ErrorClass::Conflict,
+            Self::Listen { source, .. } => class_of_listen(source),
             Self::Tls(error) => error.class(),
         }
     }

@@ -25,6 +25,8 @@
 //! ```
 
 mod by_path;
+#[cfg(all(test, feature = "server"))]
+mod error_classes;
 pub mod model;
 pub mod proto;
 #[cfg(feature = "server")]

@@ -4,6 +4,8 @@
 //! answer agree. The crate has no dependencies, so that the keeper, which knows nothing of jobs, has the same classes.
 #![forbid(unsafe_code)]
 
+use std::io;
+
 /// What the caller of a failed call can do.
 ///
 /// Callers match on it, and every error has one of these answers: so it stays exhaustive.
@@ -28,10 +30,12 @@ pub enum ErrorClass {
     Invalid,
     /// The job, group or schedule does not exist.
     NotFound,
-    /// The stored state does not allow the call. Nothing was changed. For a server: its address, its directory or the space on its disk
-    /// is in use.
+    /// The stored state does not allow the call, e.g. a job with this id is another job, a leader's term has ended, or a job has no
+    /// sub-jobs. Nothing was changed. For a server: its disk is full, the target of a backup or of a restore exists, or the process has
+    /// another recorder of metrics.
     Conflict,
-    /// Other clients changed the same record repeatedly during the call.
+    /// Other clients changed the same record repeatedly during the call. For a server: another process, for example the previous one,
+    /// which is still stopping, holds its address or its data directory.
     Contended,
     /// The namespace has no room for the job at the moment: the end of jobs or the retention frees some. Nothing was changed.
     Overloaded,
@@ -47,7 +51,7 @@ pub enum ErrorClass {
     Unknown,
     /// The state that the caller waited for was not reached in time.
     TimedOut,
-    /// The job, the attempt, the node or the server has ended without success, or the operating system has failed.
+    /// The job, the attempt, the node or the server has ended without success, or a call of the operating system failed.
     Failed,
 }
 
@@ -62,6 +66,18 @@ impl ErrorClass {
             Self::Invalid | Self::NotFound | Self::Conflict => Remedy::FixInput,
             Self::Closed | Self::Refused | Self::Unreadable | Self::Failed => Remedy::GiveUp,
         }
+    }
+}
+
+/// Returns the class of an error of a server that cannot listen on its address.
+#[must_use]
+pub fn class_of_listen(error: &io::Error) -> ErrorClass {
+    match error.kind() {
+        // The previous process may still be stopping.
+        io::ErrorKind::AddrInUse => ErrorClass::Contended,
+        io::ErrorKind::AddrNotAvailable | io::ErrorKind::PermissionDenied => ErrorClass::Invalid,
+        // For example too many open files.
+        _ => ErrorClass::Failed,
     }
 }
 

@@ -20,6 +20,8 @@ mod connect_string;
 mod contact;
 mod eager;
 mod error;
+#[cfg(test)]
+mod error_classes;
 mod exposure;
 mod metrics;
 mod namespace;

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bellwether_remedy::{ErrorClass, impl_remedy};
+use bellwether_remedy::{ErrorClass, class_of_listen, impl_remedy};
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 use tracing::{error, info, warn};
@@ -55,7 +55,7 @@ impl fmt::Debug for Storage {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The address is in use or does not belong to this machine.
+    /// The address is in use, does not belong to this machine, or needs a privilege.
     #[error("cannot listen on {address}")]
     Listen {
         /// The address.
@@ -122,7 +122,7 @@ impl StartError {
     #[must_use]
     pub fn class(&self) -> ErrorClass {
         match self {
-            Self::Listen { .. } => ErrorClass::Conflict,
+            Self::Listen { source, .. } => class_of_listen(source),
             Self::Exposed(_) | Self::Tick(_) | Self::SessionBounds { .. } => ErrorClass::Invalid,
             Self::Store(error) => error.class(),
             Self::Restore(error) => error.class(),

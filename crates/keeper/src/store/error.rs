@@ -94,7 +94,9 @@ impl StoreError {
     #[must_use]
     pub fn class(&self) -> ErrorClass {
         match self {
-            Self::Locked { .. } | Self::Full { .. } | Self::Exists { .. } => ErrorClass::Conflict,
+            // The previous process may still be stopping.
+            Self::Locked { .. } => ErrorClass::Contended,
+            Self::Full { .. } | Self::Exists { .. } => ErrorClass::Conflict,
             Self::Foreign { .. } => ErrorClass::Invalid,
             Self::Format { .. } | Self::Corrupt { .. } => ErrorClass::Unreadable,
             Self::Failed { .. } => ErrorClass::Closed,

@@ -13,6 +13,12 @@ pub(crate) use bellwether::error::chain;
 use bellwether::node::{RunError, StartError};
 use bellwether::{AccessError, InvalidConnection};
 use bellwether_documents::Invalid;
+use bellwether_gateway::access::{JwtError, TokenError};
+use bellwether_gateway::metrics::MetricsError;
+use bellwether_gateway::tls::TlsError;
+use bellwether_gateway::{GatewayError, MetricsServerError};
+use bellwether_keeper::server::StopReason;
+use bellwether_keeper::store::StoreError;
 
 use super::logging::LogFormat;
 use super::output::printable;
@@ -62,6 +68,11 @@ impl Failure {
 
     pub(crate) fn usage(line: impl Into<String>) -> Self {
         Self::new(Kind::Usage, line)
+    }
+
+    /// Returns the failure of an error of a library with another line, for example one that names the options.
+    pub(crate) fn of(error: &impl LibraryError, line: impl Into<String>) -> Self {
+        Self::new(error.kind(), line)
     }
 
     /// Returns `Ok` if there are no lines.
@@ -146,6 +157,15 @@ library_errors!(
     SubmitError,
     UpdateWorkerError,
     WaitError,
+    GatewayError,
+    JwtError,
+    MetricsError,
+    MetricsServerError,
+    TlsError,
+    TokenError,
+    StopReason,
+    StoreError,
+    bellwether_keeper::server::StartError,
 );
 
 macro_rules! connection_errors {

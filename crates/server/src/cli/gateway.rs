@@ -94,11 +94,11 @@ impl HttpOptions {
         let protection = self.protection()?;
         let auditing = self.auditing()?;
         protection.check(address).map_err(|error| match error {
-            GatewayError::Exposed { .. } => Failure::usage(format!(
-                "{} (--http-tokens, --http-tls-cert, --http-tls-key, --insecure)",
-                chain(&error)
-            )),
-            error => Failure::usage(chain(&error)),
+            GatewayError::Exposed { .. } => {
+                let options = "--http-tokens, --http-tls-cert, --http-tls-key, --insecure";
+                Failure::of(&error, format!("{} ({options})", chain(&error)))
+            }
+            error => Failure::of(&error, chain(&error)),
         })?;
         let (any_port, open_namespace) = (self.any_port, self.open_namespace);
         let proxies = self.http_trusted_proxies.clone();
@@ -132,14 +132,12 @@ impl HttpOptions {
 
     /// Combines the options that protect the gateway. Reads the tokens and keys; the gateway reads the TLS files.
     fn protection(&self) -> Result<Protection, Failure> {
-        let usage = |error: &dyn std::error::Error| Failure::usage(chain(error));
-        let tokens = self.http_tokens.as_deref().map(Tokens::read).transpose();
-        let tokens = tokens.map_err(|error| usage(&error))?;
+        let tokens = self.http_tokens.as_deref().map(Tokens::read).transpose()?;
         let jwt = match (&self.http_jwt_issuer, &self.http_jwt_audience, &self.http_jwt_jwks) {
             (None, None, None) => None,
             (Some(issuer), Some(audience), Some(keys)) => {
                 let settings = JwtSettings::new(issuer, audience).role_claim(&self.http_jwt_role_claim);
-                Some(Jwt::read(settings, keys).map_err(|error| usage(&error))?)
+                Some(Jwt::read(settings, keys)?)
             }
             (_, _, _) => {
                 return Err(Failure::usage(
@@ -210,8 +208,7 @@ pub(crate) enum Token {
 
 pub(crate) fn run(output: Output, command: Token) -> Result<(), Failure> {
     let Token::New { name, role, scope } = command;
-    let issued = Issued::new(&name, role).and_then(|issued| issued.scope(&scope));
-    let issued = issued.map_err(|error| Failure::usage(chain(&error)))?;
+    let issued = Issued::new(&name, role).and_then(|issued| issued.scope(&scope))?;
     match output.format {
         Format::Json => output.json(&json!({ "token": issued.secret, "line": issued.line })),
         Format::Table => output.text(&format!(

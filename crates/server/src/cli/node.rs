@@ -101,17 +101,20 @@ pub(crate) async fn start(zookeeper: &str, access: Access, options: Node) -> Res
     let gateway = options.plays(Role::Gateway).then(|| options.gateway.checked()).transpose()?;
     let records = options.metrics_listen.is_some() || gateway.is_some();
     let metrics = records.then(|| metrics::record(&kinds)).transpose();
-    let metrics = metrics.map_err(|error| Failure::failed(chain(&error)))?;
+    let metrics = metrics?;
     let metrics_server = match (options.metrics_listen, &metrics) {
         (Some(address), Some(metrics)) => {
             let protection = options.gateway.metrics_protection()?;
             let started = MetricsServer::start(address, protection, metrics.clone()).await;
-            let server = started.map_err(|error| match error {
-                MetricsServerError::Exposed { .. } => Failure::usage(format!(
-                    "{error} (--http-tokens, --http-tls-cert, --http-tls-key, --metrics-insecure)"
-                )),
-                MetricsServerError::Tls(_) => Failure::usage(chain(&error)),
-                _ => Failure::failed(chain(&error)),
+            let server = started.map_err(|error| {
+                let options = match error {
+                    MetricsServerError::Exposed { .. } => {
+                        "--http-tokens, --http-tls-cert, --http-tls-key, --metrics-insecure"
+                    }
+                    MetricsServerError::Tls(_) => "--http-tls-cert, --http-tls-key, --http-tls-client-ca",
+                    _ => "--metrics-listen",
+                };
+                Failure::of(&error, format!("{} ({options})", chain(&error)))
             })?;
             tracing::info!(address = %server.address(), "the node serves metrics");
             Some(server)
@@ -125,7 +128,7 @@ pub(crate) async fn start(zookeeper: &str, access: Access, options: Node) -> Res
                 Client::builder(zookeeper).access(access.clone()).session_timeout(options.session_timeout);
             let client = client.open().await?;
             let gateway = gateway(client).metrics(metrics).start().await;
-            Some(gateway.map_err(|error| Failure::failed(chain(&error)))?)
+            Some(gateway.map_err(|error| Failure::of(&error, format!("{} (--http-listen)", chain(&error))))?)
         }
         (None, _) | (_, None) => None,
     };
@@ -233,7 +236,7 @@ async fn stopped(gateway: Option<Gateway>, failure: Failure) -> Failure {
 pub(crate) async fn ended(served: NodeProcess) -> Result<(), Failure> {
     served.run().await.map_err(|error| match error {
         ServeError::Node(error) => error.into(),
-        ServeError::Gateway(_) => Failure::failed(chain(&error)),
+        ServeError::Gateway(error) => error.into(),
     })
 }
 

@@ -6,7 +6,7 @@ use bellwether_keeper::store::{self, Disk, Store as _, StoreError};
 use serde::Serialize;
 
 use super::admin::{self, Answer, Ask};
-use crate::cli::exit::{Failure, chain};
+use crate::cli::exit::Failure;
 use crate::cli::output::{Format, Output};
 
 #[derive(Serialize)]
@@ -34,7 +34,7 @@ pub(super) async fn backup(output: Output, data_dir: PathBuf, to: PathBuf) -> Re
                 )));
             }
         },
-        Err(error) => return Err(Failure::failed(chain(&error))),
+        Err(error) => return Err(error.into()),
     };
     tell(output, Copied { from: &data_dir, to: &to, zxid, nodes, bytes })
 }
@@ -54,7 +54,7 @@ fn offline(data_dir: &Path, to: &Path) -> Result<store::Backup, StoreError> {
 }
 
 pub(super) fn restore(output: Output, data_dir: &Path, from: &Path) -> Result<(), Failure> {
-    let copy = store::restore(from, data_dir).map_err(|error| Failure::failed(chain(&error)))?;
+    let copy = store::restore(from, data_dir)?;
     let (zxid, nodes, bytes) = (copy.zxid, copy.nodes, copy.bytes);
     tell(output, Copied { from, to: data_dir, zxid, nodes, bytes })
 }

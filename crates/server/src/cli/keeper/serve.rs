@@ -82,15 +82,18 @@ pub(crate) async fn start(
             started => started,
         },
     };
-    let keeper = started.map_err(|error| match error {
-        StartError::Tick(_) => Failure::usage(format!("--tick-time: {error}")),
-        StartError::SessionBounds { .. } => Failure::usage(format!("--max-session-timeout: {error}")),
-        StartError::Tls(_) => Failure::usage(chain(&error)),
-        StartError::Exposed(address) => Failure::usage(format!(
-            "other machines can reach {address}: give --tls-cert, --tls-key and --tls-client-ca, or --insecure if \
-             something else protects the keeper (`dev` has no TLS)"
-        )),
-        error => Failure::failed(chain(&error)),
+    let keeper = started.map_err(|error| {
+        let line = match &error {
+            StartError::Tick(_) => format!("--tick-time: {error}"),
+            StartError::SessionBounds { .. } => format!("--max-session-timeout: {error}"),
+            StartError::Listen { .. } => format!("{} (--listen)", chain(&error)),
+            StartError::Exposed(address) => format!(
+                "other machines can reach {address}: give --tls-cert, --tls-key and --tls-client-ca, or --insecure if \
+                 something else protects the keeper (`dev` has no TLS)"
+            ),
+            error => chain(error),
+        };
+        Failure::of(&error, line)
     })?;
     let admin = data_dir.and_then(|dir| match Admin::open(dir) {
         Ok(admin) => Some(admin),
@@ -188,7 +191,7 @@ impl Running {
         tokio::select! {
             ended = self.keeper.wait() => match ended {
                 Ok(()) => Failure::failed("the keeper stopped"),
-                Err(error) => Failure::failed(chain(&error)),
+                Err(error) => error.into(),
             },
             () = backups => Failure::failed("the backup socket closed"),
         }
@@ -197,6 +200,6 @@ impl Running {
     /// Sends the answers to committed requests and closes. Sessions survive, as in a restart of ZooKeeper.
     pub(crate) async fn stop(self) -> Result<(), Failure> {
         drop(self.admin);
-        self.keeper.stop().await.map_err(|error| Failure::failed(chain(&error)))
+        Ok(self.keeper.stop().await?)
     }
 }
