@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import pickle
 from contextlib import closing
 from typing import Any
 
@@ -26,6 +27,7 @@ from bellwether import (
     UnexpectedAnswer,
     calls,
 )
+from bellwether.errors import Problem, error_of
 from bellwether.exchange import Addresses, Call, Done, Exchange, Pause
 from bellwether.model import Submitted
 
@@ -138,6 +140,53 @@ def test_a_passing_error_is_repaired_by_a_repetition(status: int, word: str) -> 
     exchange = submission()
     assert isinstance(exchange.received(problem(status, word), 0.0), Pause)
     assert isinstance(exchange.received(ACCEPTED, 1.0), Done)
+
+
+def answered(status: int, word: str, remedy: str | None) -> ApiError:
+    document = {"type": f"urn:bellwether:problem:{word}", "status": status, "remedy": remedy}
+    return error_of(Problem.of(document, status))
+
+
+@pytest.mark.parametrize(
+    ("status", "word", "remedy", "derived"),
+    [
+        (400, "invalid", "fix_input", "fix_input"),
+        (401, "unauthenticated", "fix_input", "fix_input"),
+        (404, "not-found", "fix_input", "fix_input"),
+        (409, "conflict", "give_up", "fix_input"),
+        (409, "attempt-fenced", "give_up", "fix_input"),
+        (429, "too-many-requests", "retry", "retry"),
+        (503, "unavailable", "retry", "retry"),
+        (504, "late", "retry", "retry"),
+        (504, "unknown", "read_back", "read_back"),
+        (500, "panicked", "give_up", "give_up"),
+    ],
+)
+def test_the_remedy_is_that_of_the_gateway_or_derived_from_the_class(
+    status: int, word: str, remedy: str, derived: str
+) -> None:
+    error = answered(status, word, remedy)
+    assert (error.remedy, error.is_retryable) == (remedy, remedy == "retry")
+    # A proxy, or a gateway with a new word.
+    for unknown in (None, "pray"):
+        error = answered(status, word, unknown)
+        assert (error.remedy, error.is_retryable) == (derived, derived == "retry")
+
+
+def test_an_unknown_outcome_is_never_retryable() -> None:
+    # The same call without an id would submit another job.
+    assert answered(504, "unknown", "retry").remedy == "read_back"
+    exchange = Exchange(calls.trigger_schedule("nightly"), 0.0, 30.0)
+    with pytest.raises(OutcomeUnknown) as raised:
+        exchange.failed(LOST, 1.0)
+    assert (raised.value.remedy, raised.value.is_retryable) == ("read_back", False)
+
+
+def test_an_error_without_an_answer_has_a_remedy() -> None:
+    with pytest.raises(Unavailable) as raised:
+        Exchange(calls.job("j"), 0.0, 30.0).failed(LOST, 30.0)
+    assert (raised.value.remedy, raised.value.is_retryable) == ("retry", True)
+    assert pickle.loads(pickle.dumps(answered(409, "conflict", "give_up"))).remedy == "give_up"  # noqa: S301
 
 
 def test_a_conflict_during_the_request_is_repaired_by_a_repetition() -> None:

@@ -22,6 +22,8 @@ from bellwether import (
     NewJob,
     NewSchedule,
     Options,
+    Problem,
+    Remedy,
     ScheduleChange,
     ScheduleView,
     calls,
@@ -159,6 +161,12 @@ def test_the_filters_of_a_list_are_the_parameters_of_the_api(api: OpenApi) -> No
     for function in both("jobs"):
         assert arguments(function) - {"page_size"} == parameters - PAGES.keys()
     assert set(get_args(State)) == api.words("State")
+
+
+def test_a_problem_has_the_names_of_the_api(api: OpenApi) -> None:
+    known = {"type" if name == "word" else name for name in attributes(Problem)}
+    assert known - {"document"} == api.names("Problem")
+    assert set(get_args(Remedy)) == api.words("Remedy")
 
 
 def test_the_other_lists_have_the_parameters_of_the_api(api: OpenApi) -> None:

@@ -87,8 +87,8 @@ pub use text::{
 pub use ticks::{NextTicksDocument, ScheduleTicksDocument};
 pub use word::{
     AcceptedWord, AddedWord, AttemptOutcomeWord, ChangeKindWord, Described, EndedWord, GroupStageWord,
-    IfExistsWord, MisfireWord, OverlapWord, ScheduleStateWord, SkipReasonWord, StateWord, WaitReasonWord,
-    Word, Words,
+    IfExistsWord, MisfireWord, OverlapWord, RemedyWord, ScheduleStateWord, SkipReasonWord, StateWord,
+    WaitReasonWord, Word, Words,
 };
 pub use worker::{WorkerDocument, WorkerSettingsDocument};
 pub use worker_change::WorkerChange;

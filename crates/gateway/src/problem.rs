@@ -10,8 +10,9 @@ use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use bellwether::error::{ErrorClass, chain};
+use bellwether::error::{ErrorClass, Remedy, chain};
 use bellwether::{JobId, NameError};
+use bellwether_documents::{RemedyWord, Word};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -38,6 +39,8 @@ pub(super) struct Problem {
     /// The problem with this request, and the way out.
     #[schema(value_type = String)]
     detail: Box<str>,
+    /// What the caller can do.
+    remedy: RemedyWord,
     /// Id of the request, as in the header `X-Request-Id` and in the gateway's log.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
@@ -152,6 +155,33 @@ impl Fault {
         }
     }
 
+    /// Returns what the caller can do, unless an error of the library has a remedy of its own.
+    const fn remedy(self) -> Remedy {
+        match self {
+            Self::TooMany
+            | Self::TooManyOpen
+            | Self::Saturated
+            | Self::AuditUnavailable
+            | Self::Unavailable
+            | Self::Late => Remedy::Retry,
+            Self::Unknown => Remedy::ReadBack,
+            // The worker registers again.
+            Self::UnknownWorker
+            | Self::Invalid
+            | Self::Unauthenticated
+            | Self::Forbidden
+            | Self::ForeignOrigin
+            | Self::NotFound
+            | Self::NotAllowed
+            | Self::Conflict
+            | Self::LengthRequired
+            | Self::TooLarge
+            | Self::NotJson => Remedy::FixInput,
+            // The worker drops the outcome of its attempt.
+            Self::Fenced | Self::Panicked | Self::Refused => Remedy::GiveUp,
+        }
+    }
+
     /// Returns a problem of this type.
     pub(super) fn because(self, detail: impl Into<String>) -> Problem {
         let (status, word, title) = self.tell();
@@ -183,6 +213,7 @@ impl Fault {
             title,
             status,
             detail: shortened(detail.into()).into(),
+            remedy: Word(self.remedy()),
             request_id: None,
             job: None,
             retry_after,
@@ -197,8 +228,13 @@ impl Problem {
         &self.detail
     }
 
-    fn of(class: ErrorClass, error: &dyn std::error::Error) -> Self {
-        let detail = chain(error);
+    fn of(class: ErrorClass, remedy: Remedy, error: &dyn std::error::Error) -> Self {
+        let problem = Self::of_class(class, chain(error));
+        // Another client would serve the same call: that of another gateway, or of this one after its restart.
+        if class == ErrorClass::Closed { problem } else { Self { remedy: Word(remedy), ..problem } }
+    }
+
+    fn of_class(class: ErrorClass, detail: String) -> Self {
         match class {
             ErrorClass::Invalid => Fault::Invalid.because(detail),
             ErrorClass::NotFound => Fault::NotFound.because(detail),
@@ -260,6 +296,7 @@ impl Problem {
                 title: other.canonical_reason().unwrap_or("Error"),
                 status: other,
                 detail: "".into(),
+                remedy: Word(if other.is_client_error() { Remedy::FixInput } else { Remedy::GiveUp }),
                 request_id: None,
                 job: None,
                 retry_after: None,
@@ -300,12 +337,12 @@ impl From<NameError> for Problem {
     }
 }
 
-/// The problem of an error of the library: its class determines the type, and its text is the detail.
+/// The problem of an error of the library: its class determines the type, and its text is the detail. Its remedy is that of the problem.
 macro_rules! problems {
     ($($error:ty $(: $job:ident)?),+ $(,)?) => {$(
         impl From<$error> for Problem {
             fn from(error: $error) -> Self {
-                let problem = Self::of(error.class(), &error);
+                let problem = Self::of(error.class(), error.remedy(), &error);
                 $(let problem = match error.$job() {
                     Some(id) => problem.about(id.clone()),
                     None => problem,
@@ -327,3 +364,6 @@ problems!(
     UpdateWorkerError,
     WaitError: job,
 );
+
+#[cfg(test)]
+mod tests;

@@ -17,19 +17,30 @@ exception            what to do
 ==================== =====================================================================
 
 The client has already repeated requests that are safe to repeat, for `retry_for` seconds, when it raises `Unavailable` or
-`OutcomeUnknown`.
+`OutcomeUnknown`. `ApiError.remedy` is what the caller can do, as a word of the HTTP API.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 if TYPE_CHECKING:
     from .model import JobView
 
 PROBLEM = "urn:bellwether:problem:"
+
+Remedy = Literal["retry", "read_back", "fix_input", "give_up"]
+"""What the caller of a failed request can do.
+
+* `retry`: make the same call again later; repeating it is safe.
+* `read_back`: read the state and decide, because it is unknown whether the change was applied.
+* `fix_input`: correct the call, or the state that it conflicts with.
+* `give_up`: the caller can do nothing that makes the call succeed; an operator has to look.
+"""
+
+_REMEDIES: Mapping[str, Remedy] = {word: word for word in get_args(Remedy)}
 
 
 @dataclass(frozen=True)
@@ -43,6 +54,8 @@ class Problem:
     detail: str
     request_id: str | None = None
     job: str | None = None
+    remedy: Remedy | None = None
+    """What the caller can do; None if the answer is not one of a gateway of this version."""
     document: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -62,6 +75,7 @@ class Problem:
             detail=text("detail") or "",
             request_id=text("request_id"),
             job=text("job"),
+            remedy=_REMEDIES.get(text("remedy") or ""),
             document=fields,
         )
 
@@ -73,34 +87,66 @@ class BellwetherError(Exception):
 class ApiError(BellwetherError):
     """A request failed. `problem` is the gateway's problem document, or None if there was no answer."""
 
+    _remedy: ClassVar[Remedy] = "give_up"
+    """The remedy if the problem document has none."""
+
     def __init__(self, message: str, problem: Problem | None = None, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.problem = problem
         self.retry_after = retry_after
 
+    @property
+    def remedy(self) -> Remedy:
+        """What the caller can do: `retry`, `read_back`, `fix_input` or `give_up`."""
+        return (self.problem and self.problem.remedy) or self._remedy
+
+    @property
+    def is_retryable(self) -> bool:
+        """Whether the same call may succeed later, and repeating it is safe. Nothing has to be changed."""
+        return self.remedy == "retry"
+
 
 class InvalidInput(ApiError, ValueError):
     """The request is invalid; repeating it cannot help."""
+
+    _remedy = "fix_input"
 
 
 class AccessDenied(ApiError):
     """The token is missing or invalid, or its role is too low."""
 
+    _remedy = "fix_input"
+
 
 class NotFound(ApiError, LookupError):
     """There is no such job, group, schedule or worker."""
+
+    _remedy = "fix_input"
 
 
 class Conflict(ApiError):
     """The stored state does not allow the request."""
 
+    _remedy = "fix_input"
+
 
 class Unavailable(ApiError):
     """Nothing was changed. Retry later, or on another gateway."""
 
+    _remedy = "retry"
+
 
 class OutcomeUnknown(ApiError):
-    """The request may or may not have been applied."""
+    """The request may or may not have been applied.
+
+    `remedy` is always `read_back`: the client has repeated what is safe to repeat, and the same call again would submit another
+    job if it has no id.
+    """
+
+    @property
+    def remedy(self) -> Remedy:
+        """`read_back`."""
+        return "read_back"
 
 
 class ServerError(ApiError):

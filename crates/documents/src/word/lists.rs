@@ -5,6 +5,7 @@ use std::time::Duration;
 use bellwether::client::{
     Accepted, Added, AttemptOutcome, ChangeKind, Ended, GroupStage, IfExists, ScheduleState, WaitReason,
 };
+use bellwether::error::Remedy;
 use bellwether::node::ElectionStrategy;
 use bellwether::schedule::{Misfire, Overlap, SkipReason};
 use bellwether::{Scheme, State};
@@ -192,6 +193,24 @@ impl Words for Overlap {
     ];
 }
 
+impl Described for Remedy {
+    const NAME: &'static str = "Remedy";
+    const TEXT: &'static str = "What the caller of a failed request can do.";
+}
+
+impl Words for Remedy {
+    const ALL: &'static [(Self, &'static str, &'static str)] = &[
+        (Self::Retry, "retry", "Send the same request again later; repeating it is safe"),
+        (
+            Self::ReadBack,
+            "read_back",
+            "Read the state and decide: the change may or may not have been applied",
+        ),
+        (Self::FixInput, "fix_input", "Correct the request, or the state that it conflicts with"),
+        (Self::GiveUp, "give_up", "The same request cannot succeed: an operator may have to act"),
+    ];
+}
+
 impl Described for ScheduleState {
     const NAME: &'static str = "ScheduleState";
     const TEXT: &'static str = "State of a schedule.";
@@ -346,6 +365,13 @@ mod tests {
             IfExists::Again => "again",
         });
         assert_eq!(words::<IfExists>(), if_exists.collect::<Vec<_>>());
+        let remedy = Remedy::ALL.iter().map(|(value, ..)| match value {
+            Remedy::Retry => "retry",
+            Remedy::ReadBack => "read_back",
+            Remedy::FixInput => "fix_input",
+            Remedy::GiveUp => "give_up",
+        });
+        assert_eq!(words::<Remedy>(), remedy.collect::<Vec<_>>());
         let misfire = Misfire::ALL.iter().map(|(value, ..)| match value {
             Misfire::Skip => "skip",
             Misfire::Once => "once",

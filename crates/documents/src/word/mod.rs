@@ -10,6 +10,7 @@ use bellwether::State;
 use bellwether::client::{
     Accepted, Added, AttemptOutcome, ChangeKind, Ended, GroupStage, IfExists, ScheduleState, WaitReason,
 };
+use bellwether::error::Remedy;
 use bellwether::schedule::{Misfire, Overlap, SkipReason};
 use clap::builder::{
     MapValueParser, PossibleValue, PossibleValuesParser, TypedValueParser, ValueParserFactory,
@@ -57,6 +58,8 @@ pub type IfExistsWord = Word<IfExists>;
 pub type MisfireWord = Word<Misfire>;
 /// The word of what a tick does if the last job has not ended.
 pub type OverlapWord = Word<Overlap>;
+/// The word of what the caller of a failed call can do.
+pub type RemedyWord = Word<Remedy>;
 /// The word of a schedule's state.
 pub type ScheduleStateWord = Word<ScheduleState>;
 /// The word of why ticks got no job.

@@ -127,6 +127,14 @@ impl Answer {
         assert_eq!(problem["request_id"].as_str(), answer.header("x-request-id"), "{problem}");
         let detail = problem["detail"].as_str().unwrap();
         assert!(detail.contains(said), "{said:?} is not in {detail:?}");
+        assert!(problem["remedy"].is_string(), "{problem}");
         answer
+    }
+
+    /// Asserts what the problem says that the caller can do.
+    #[track_caller]
+    pub(crate) fn remedy(&self, word: &str) {
+        let problem = self.json();
+        assert_eq!(problem["remedy"], word, "{problem}");
     }
 }

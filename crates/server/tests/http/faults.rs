@@ -61,6 +61,35 @@ async fn a_refusal_of_zookeeper_is_answered_with_502() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_problem_has_what_its_caller_can_do() {
+    const ADMIN: i32 = 16;
+    let (stage, proxy) = behind("http-remedies", Limits::default()).await;
+    stage.get("/v1/jobs/none").await.problem(404, "not-found", "no job none").remedy("fix_input");
+    stage.get("/v1/jobs?limit=0").await.problem(400, "invalid", "limit").remedy("fix_input");
+    let (_, chroot) = stage.to.split_once('/').unwrap();
+    let mut hand = RawClient::connect(shared().address()).unwrap();
+    hand.set_permissions(&format!("/{chroot}/epoch"), ADMIN).unwrap();
+    stage.get("/v1/leader").await.problem(502, "refused", "").remedy("give_up");
+
+    // With an id, the same submission again is the same job; without one, it would be another job.
+    for (job, id, remedy) in
+        [("lost-reply", r#""id": "lost-reply", "#, "retry"), ("lost-anonymous", "", "read_back")]
+    {
+        eventually("the gateway is ready", SOON, async || stage.get("/readyz").await.status == 200).await;
+        let lost = proxy.swallow_reply_and_cut(
+            move |request: &bellwether_testkit::Request<'_>| request.mentions(job),
+            Cut::Reset,
+        );
+        proxy.refuse();
+        let body = format!(r#"{{{id}"kind": "sum", "payload": "{job}"}}"#);
+        stage.post("/v1/jobs", &body).await.problem(504, "unknown", "").remedy(remedy);
+        lost.fired().await;
+        stage.get("/v1/jobs").await.problem(503, "unavailable", "").remedy("retry");
+        proxy.accept();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn only_one_purge_runs_at_a_time() {
     let (stage, proxy) = behind("http-purges", Limits::default()).await;
     let purge = r#"{"state": "dead", "older_than": "1d"}"#;
