@@ -90,6 +90,24 @@ impl<K: JoinKind> GroupHandle<K> {
     /// [`ResultError`]: the wait failed, the group has no join, the join had no success, or its result has another
     /// type.
     ///
+    /// # Examples
+    /// A group of a kind without a join has no such result:
+    ///
+    /// ```compile_fail,E0599
+    /// # use std::time::Duration;
+    /// # use bellwether::{Client, JobKind};
+    /// # struct Sum;
+    /// # impl JobKind for Sum {
+    /// #     const NAME: &'static str = "sum";
+    /// #     type Payload = Vec<i64>;
+    /// #     type Result = i64;
+    /// # }
+    /// # async fn run(client: &Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let group = client.group(Sum::group("november").total(1)).await?;
+    /// let joined = group.join_result(Duration::from_secs(60)).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Cancellation, connection loss
     /// Like [`Client::wait_group`].
     pub async fn join_result(&self, within: Duration) -> Result<K::Joined, ResultError> {

@@ -128,6 +128,19 @@ where
 /// Members are read a page at a time, as the handler asks for them, and their results are decoded. The join is a job of
 /// kind `KIND.join` with the default policy, so it may be retried like any other job.
 ///
+/// A kind without a join has no such handler:
+///
+/// ```compile_fail,E0277
+/// # use bellwether::{JobKind, handler};
+/// # struct Sum;
+/// # impl JobKind for Sum {
+/// #     const NAME: &'static str = "sum";
+/// #     type Payload = Vec<i64>;
+/// #     type Result = i64;
+/// # }
+/// let join = handler::join::<Sum>(|_, _| async move { Ok(0) });
+/// ```
+///
 /// # Cancellation
 /// As for [`handler()`].
 pub fn join<K: JoinKind>(run: impl HandlerFn<Members<K>, K::Joined>) -> KindHandler {

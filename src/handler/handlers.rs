@@ -16,6 +16,14 @@ use crate::codec::Codec;
 ///
 /// A kind that is malformed or has two handlers, or an option that is out of bounds, is reported by
 /// [`Handlers::check`], which a node calls when it starts.
+///
+/// Options such as [`lease`](KindHandler::lease) belong to a handler, not to the set:
+///
+/// ```compile_fail,E0599
+/// # use std::time::Duration;
+/// # use bellwether::Handlers;
+/// let handlers = Handlers::new().lease(Duration::from_secs(60));
+/// ```
 #[derive(Debug, Clone, Default)]
 #[must_use = "give it to a node"]
 pub struct Handlers {

@@ -28,6 +28,20 @@ use crate::client::{JobKind, JoinKind, Members, ParentKind};
 ///     .add(total.job("total", |total, _, (): ()| async move { Ok(total.load(Ordering::SeqCst)) }));
 /// # assert!(handlers.check().is_ok());
 /// ```
+///
+/// The compiler checks the type of the state:
+///
+/// ```compile_fail,E0631
+/// # use bellwether::JobKind;
+/// # use bellwether::handler::with_state;
+/// # struct Sum;
+/// # impl JobKind for Sum {
+/// #     const NAME: &'static str = "sum";
+/// #     type Payload = Vec<i64>;
+/// #     type Result = i64;
+/// # }
+/// let sum = with_state(0_u32).kind::<Sum>(|offset: String, _, numbers: Vec<i64>| async move { Ok(0) });
+/// ```
 pub fn with_state<S: Clone + Send + Sync + 'static>(state: S) -> WithState<S> {
     WithState(state)
 }

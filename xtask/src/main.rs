@@ -4,6 +4,8 @@ mod api;
 mod book;
 mod cargo;
 mod compat;
+#[cfg(test)]
+mod compile_fail;
 mod deb;
 mod differential;
 mod ensemble;
@@ -21,6 +23,8 @@ mod package;
 mod python;
 mod queue;
 mod screenshot;
+#[cfg(test)]
+mod sources;
 mod suite;
 mod supply_chain;
 mod zookeeper;

@@ -149,6 +149,27 @@ pub trait JobKind: Sized + 'static {
 ///     });
 /// # assert!(handlers.check().is_ok());
 /// ```
+///
+/// The compiler checks the types of the members' results and of the result of the join:
+///
+/// ```compile_fail,E0308
+/// # use bellwether::{JobKind, JoinKind, handler};
+/// # struct Page;
+/// # impl JobKind for Page {
+/// #     const NAME: &'static str = "page";
+/// #     type Payload = u32;
+/// #     type Result = u32;
+/// # }
+/// # impl JoinKind for Page {
+/// #     type Joined = u32;
+/// # }
+/// let join = handler::join::<Page>(|_, mut pages| async move {
+///     while let Some(page) = pages.next().await? {
+///         let text: String = page.into_result()?;
+///     }
+///     Ok(0)
+/// });
+/// ```
 pub trait JoinKind: JobKind {
     /// The result of the join, which
     /// [`GroupHandle::join_result`](crate::client::GroupHandle::join_result) returns.
@@ -168,7 +189,19 @@ pub trait ParentKind: JobKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Untyped {}
 
-/// A [`JobKind`], or [`Untyped`]. It cannot be implemented in another way.
+/// A [`JobKind`], or [`Untyped`]. It cannot be implemented in another way:
+///
+/// ```compile_fail,E0277
+/// struct Text;
+///
+/// impl bellwether::client::AnyKind for Text {
+///     type Output = String;
+/// #     const KIND: Option<&'static str> = None;
+/// #     fn decode(result: &bellwether::Payload) -> Result<String, serde_json::Error> {
+/// #         serde_json::from_slice(result.bytes())
+/// #     }
+/// }
+/// ```
 pub trait AnyKind: sealed::Sealed + Sized + 'static {
     /// The result of a job as a client reads it: [`JobKind::Result`], or the stored bytes.
     type Output;

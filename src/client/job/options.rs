@@ -30,6 +30,13 @@ use super::JobError;
 /// assert_eq!(serde_json::from_str::<JobOptions>(text)?, options);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
+///
+/// A later version may have more options, so there is no struct literal:
+///
+/// ```compile_fail,E0639
+/// # use bellwether::client::JobOptions;
+/// let options = JobOptions { max_attempts: Some(10), ..JobOptions::new() };
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[must_use]
