@@ -15,7 +15,7 @@
 //! while let Err(error) = client.submit(job.clone()).await {
 //!     match error.remedy() {
 //!         // The job has an id, so repeating its submission is safe, even after a lost reply.
-//!         Remedy::Retry => tracing::warn!("the program submits the job again: {}", bellwether::error::chain(&error)),
+//!         Remedy::Retry => tracing::warn!(error = bellwether::error::chain(&error), "the program submits the job again"),
 //!         Remedy::ReadBack | Remedy::FixInput | Remedy::GiveUp => return Err(error),
 //!     }
 //! }

@@ -29,7 +29,7 @@ pub async fn run_until_signal<E: From<RunError>>(
         ended = ended => return ended,
         first = signals.next() => first,
     };
-    tracing::info!("the node received {first} and drains; send the signal again to stop immediately");
+    tracing::info!(signal = %first, "the node received a signal and drains; send the signal again to stop immediately");
     let drained = tokio::select! {
         drained = stop => drained,
         second = signals.next() => return Err(RunError::Interrupted(second).into()),

@@ -1,17 +1,28 @@
 //! A check of the sources: every log message is a sentence with a subject, e.g. `the node became leader`, so that a line can be
 //! understood without the code that writes it. Values are fields of the line.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::LitStr;
 
-const TREE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+use crate::sources;
+
 /// The macros of tracing.
 const MACROS: [&str; 5] = ["trace", "debug", "info", "warn", "error"];
 /// The methods of Python's `logging`.
 const METHODS: [&str; 6] = ["debug(", "info(", "warning(", "error(", "exception(", "critical("];
+/// Other ways to log in Python, whose messages this check would not find.
+const REFUSED_IN_PYTHON: [&str; 8] = [
+    "logger.",
+    "log.log(",
+    "logging.debug(",
+    "logging.info(",
+    "logging.warning(",
+    "logging.error(",
+    "logging.exception(",
+    "logging.critical(",
+];
 /// The first words of a subject. A participle or an infinitive is none of them.
 const FIRST: [&str; 6] = ["a", "an", "another", "no", "the", "zookeeper"];
 /// Prints the errors of commands, whose texts are those of error types.
@@ -26,6 +37,8 @@ fn fault(message: &str) -> Option<&'static str> {
         Some("it does not begin with a subject, such as `the node`")
     } else if words.len() < 3 {
         Some("it has fewer than three words")
+    } else if message.contains('{') {
+        Some("it contains a value: write a field, `name = value`")
     } else if message.split([':', ';', ',']).skip(1).any(fragment) {
         Some("a clause has no subject: write `: the node retries`, not `, retrying`")
     } else {
@@ -33,8 +46,10 @@ fn fault(message: &str) -> Option<&'static str> {
     }
 }
 
-/// A log statement: its line, and its message if that is a literal.
-type Statement = (usize, Option<String>);
+/// A log statement: its line, and its message, or why that cannot be checked.
+type Statement = (usize, Result<String, &'static str>);
+
+const NO_LITERAL: &str = "its message is not a literal";
 
 /// Also finds those in the arguments of other macros, such as `select!`.
 fn of_rust(tokens: TokenStream, found: &mut Vec<Statement>) {
@@ -44,9 +59,15 @@ fn of_rust(tokens: TokenStream, found: &mut Vec<Statement>) {
         of_rust(group.stream(), found);
         if let [.., TokenTree::Ident(name), TokenTree::Punct(bang)] = &tokens[..at]
             && bang.as_char() == '!'
-            && MACROS.contains(&name.to_string().as_str())
         {
-            found.push((name.span().start().line, message(group.stream())));
+            let line = name.span().start().line;
+            match name.to_string().as_str() {
+                "event" => found.push((line, Err("use the macro of its level, such as `info!`"))),
+                name if MACROS.contains(&name) => {
+                    found.push((line, message(group.stream()).ok_or(NO_LITERAL)));
+                }
+                _ => {}
+            }
         }
     }
 }
@@ -62,45 +83,55 @@ fn message(arguments: TokenStream) -> Option<String> {
 }
 
 fn of_python(source: &str, found: &mut Vec<Statement>) {
+    let line = |at: usize| source[..at].matches('\n').count() + 1;
     for (at, _) in source.match_indices("log.") {
         let call = &source[at + "log.".len()..];
         if let Some(arguments) = METHODS.iter().find_map(|method| call.strip_prefix(method)) {
             let text = arguments.trim_start().strip_prefix('"').and_then(|text| text.split_once('"'));
-            found.push((source[..at].lines().count(), text.map(|(text, _)| text.to_owned())));
+            found.push((line(at), text.map(|(text, _)| text.to_owned()).ok_or(NO_LITERAL)));
         }
+    }
+    for refused in REFUSED_IN_PYTHON {
+        let uses = source.match_indices(refused).map(|(at, _)| at);
+        // The name is not the end of another one, such as `catalog.`.
+        let uses = uses
+            .filter(|at| !source[..*at].ends_with(|before: char| before.is_alphanumeric() || before == '_'));
+        found
+            .extend(uses.map(|at| (line(at), Err("name the logger `log`, and use the method of the level"))));
     }
 }
 
-/// The files of the tree without those of tests, each with its path in the tree.
-fn sources() -> Vec<(PathBuf, String)> {
-    let (mut sources, mut directories) = (Vec::new(), vec![PathBuf::new()]);
-    while let Some(directory) = directories.pop() {
-        for entry in fs::read_dir(Path::new(TREE).join(&directory)).unwrap() {
-            let name = entry.unwrap().file_name().into_string().unwrap();
-            let path = directory.join(&name);
-            if Path::new(TREE).join(&path).is_dir() {
-                if !name.starts_with('.') && !["target", "tests", "node_modules"].contains(&name.as_str()) {
-                    directories.push(path);
-                }
-            } else if (name.ends_with(".rs") && !name.ends_with("tests.rs")) || name.ends_with(".py") {
-                let text = fs::read_to_string(Path::new(TREE).join(&path)).unwrap();
-                sources.push((path, text));
-            }
-        }
-    }
-    sources
+/// The sources without those of tests.
+fn programs() -> impl Iterator<Item = (PathBuf, String)> {
+    sources::read(&["*.rs", "*.py"]).into_iter().filter(|(path, _)| {
+        let is_test = path.iter().any(|part| part == "tests") || path.to_string_lossy().ends_with("tests.rs");
+        !is_test && path != Path::new(ERRORS)
+    })
 }
 
 #[test]
-fn fragments_are_found() {
-    let found = ["session: restart", "the session", "accept failed", "the node is lost, retrying"].map(fault);
-    assert!(found.iter().all(Option::is_some), "{found:?}");
+fn fragments_and_values_are_found() {
+    let fragments = ["session: restart", "the session", "accept failed", "the node is lost, retrying"];
+    let found = fragments.into_iter().chain(["the node {} is lost", "the node {name} is lost"]).map(fault);
+    assert!(found.clone().all(|fault| fault.is_some()), "{:?}", found.collect::<Vec<_>>());
+}
+
+#[test]
+fn statements_that_cannot_be_checked_are_found() {
+    let mut found = Vec::new();
+    of_rust(r#"tracing::event!(Level::INFO, "the node is lost");"#.parse().unwrap(), &mut found);
+    of_rust("info!(TEXT);".parse().unwrap(), &mut found);
+    for python in ["logging.info(text)", "logger.info(text)", "log.log(20, text)", "log.info(f\"{text}\")"] {
+        of_python(python, &mut found);
+    }
+    assert_eq!(found.len(), 6, "{found:?}");
+    assert!(found.iter().all(|(line, message)| *line == 1 && message.is_err()), "{found:?}");
 }
 
 #[test]
 fn every_log_message_is_a_sentence_with_a_subject() {
     let (mut statements, mut faults) = (0, Vec::new());
-    for (path, source) in sources().into_iter().filter(|(path, _)| path != Path::new(ERRORS)) {
+    for (path, source) in programs() {
         let mut found = Vec::new();
         if path.extension().is_some_and(|extension| extension == "py") {
             of_python(&source, &mut found);
@@ -109,7 +140,7 @@ fn every_log_message_is_a_sentence_with_a_subject() {
         }
         statements += found.len();
         for (line, text) in found {
-            let fault = text.as_deref().map_or(Some("its message is not a literal"), fault);
+            let fault = text.as_deref().map_or_else(|why| Some(*why), fault);
             faults.extend(fault.map(|fault| format!("{}:{line}: {text:?}: {fault}", path.display())));
         }
     }

@@ -539,7 +539,8 @@ impl<O: Opaque> Session<O> {
                 tracing::info!("the clocks of this machine and of ZooKeeper agree again");
             } else {
                 tracing::error!(
-                    "the clock of this machine is {ahead} s ahead of ZooKeeper's: a node does not lead with such a difference; \
+                    seconds_ahead = ahead,
+                    "the clock of this machine differs from ZooKeeper's: a node does not lead with such a difference; \
                      check the time synchronisation (NTP) of this machine and of the ZooKeeper servers"
                 );
             }

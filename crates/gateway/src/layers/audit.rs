@@ -211,8 +211,8 @@ impl Begun {
             millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
             request_id = id.as_str(),
             left_out,
-            "the gateway {}",
-            if status.is_some() { "answered a request" } else { "lost the caller of a request before the answer" },
+            answered = status.is_some(),
+            "the gateway ended a request",
         );
     }
 }

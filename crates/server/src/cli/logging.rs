@@ -52,12 +52,12 @@ pub(crate) fn start(
         .with(exporter.as_ref().map(|exporter| exporter.layer()))
         .init();
     if global.log_format == LogFormat::Json {
-        std::panic::set_hook(Box::new(|panic| tracing::error!("a thread {panic}")));
+        std::panic::set_hook(Box::new(|panic| tracing::error!(%panic, "a thread panicked")));
     }
     if let Some(error) = refused {
         tracing::warn!(
             error,
-            "the command ignores {FILTER}: it must contain LEVEL or TARGET=LEVEL, separated by commas"
+            "the command ignores RUST_LOG: it must contain LEVEL or TARGET=LEVEL, separated by commas"
         );
     }
     Ok(exporter)

@@ -45,7 +45,7 @@ use output::{Format, Output};
 /// Shown below every help text.
 const EXIT_CODES: &str = "Exit codes:
   0  success
-  1  failure: a job is dead, cancelled or in conflict, or ZooKeeper refused
+  1  failure: a job is dead, cancelled or in conflict, ZooKeeper refused, or a server failed
   2  usage: bad arguments, names or payload
   3  ZooKeeper is unreachable, or the namespace is absent, foreign or of another layout
   4  not found

@@ -37,8 +37,8 @@ pub(crate) async fn run(global: &Global, output: Output, command: Placement) -> 
     let document = PlacementDocument::new(strategy.as_ref());
     if !document.built_in {
         tracing::warn!(
-            "the strategy {} is not built in: a leader without a custom strategy of this name uses least-loaded",
-            document.strategy
+            strategy = document.strategy,
+            "the strategy is not built in: a leader without a custom strategy of this name uses least-loaded"
         );
     }
     match output.format {

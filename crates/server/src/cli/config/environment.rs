@@ -30,7 +30,7 @@ pub(super) fn unknown_variables() -> Vec<String> {
 /// Logs a warning for each of them.
 pub(crate) fn warn_of_unknown_variables() {
     for line in unknown_variables() {
-        tracing::warn!("the command ignores the {line}");
+        tracing::warn!(cause = %line, "the command ignores an environment variable");
     }
 }
 
