@@ -67,6 +67,7 @@ fn every_error_of_a_server_has_its_class_and_its_remedy() {
         StartError::Store(locked()) => Contended, Retry;
         StartError::Restore(RestoreError::Orphan { path: "/a/b".to_owned() }) => Unreadable, GiveUp;
         StartError::Tick(Duration::ZERO) => Invalid, FixInput;
+        StartError::Limit("connections") => Invalid, FixInput;
         StartError::SessionBounds { shortest: Duration::from_secs(2), longest: Duration::from_secs(1) } => Invalid, FixInput;
         StartError::Thread(failed()) => Failed, GiveUp;
         StartError::Panicked => Failed, GiveUp;

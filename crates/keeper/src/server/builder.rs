@@ -93,6 +93,9 @@ pub enum StartError {
         /// The longest session timeout, or 20 ticks.
         longest: Duration,
     },
+    /// A limit is 0, so that no client could connect.
+    #[error("the keeper's limit `{0}` is 0, so no client could connect: raise it, or leave it out")]
+    Limit(&'static str),
     /// The operating system could not create the thread.
     #[error("the engine's thread cannot be started")]
     Thread(#[source] std::io::Error),
@@ -123,7 +126,9 @@ impl StartError {
     pub fn class(&self) -> ErrorClass {
         match self {
             Self::Listen { source, .. } => class_of_listen(source),
-            Self::Exposed(_) | Self::Tick(_) | Self::SessionBounds { .. } => ErrorClass::Invalid,
+            Self::Exposed(_) | Self::Tick(_) | Self::SessionBounds { .. } | Self::Limit(_) => {
+                ErrorClass::Invalid
+            }
             Self::Store(error) => error.class(),
             Self::Restore(error) => error.class(),
             Self::Thread(_) | Self::Panicked => ErrorClass::Failed,
@@ -327,6 +332,9 @@ impl Builder {
         }
         let protected = self.is_protected();
         let config = self.config()?;
+        if let Some(limit) = self.limits.prohibitive() {
+            return Err(StartError::Limit(limit));
+        }
         let Self { listen, storage, limits, .. } = self;
         #[cfg(feature = "tls")]
         let tls = self.tls.map(|tls| Acceptor::new(&tls)).transpose()?;
@@ -494,6 +502,16 @@ mod tests {
             let error = bounds(min, max).unwrap_err();
             assert!(matches!(error, StartError::SessionBounds { .. }), "{min:?} {max:?}: {error:?}");
         }
+    }
+
+    #[test]
+    fn a_limit_that_allows_no_client_is_rejected_by_name() {
+        let limits = Limits::default();
+        assert_eq!(limits.prohibitive(), None);
+        assert_eq!(limits.connections(None).connections_per_address(1).prohibitive(), None);
+        assert_eq!(limits.connections(0).prohibitive(), Some("connections"));
+        assert_eq!(limits.connections_per_address(0).prohibitive(), Some("connections_per_address"));
+        assert_eq!(limits.handshake_time(Duration::ZERO).prohibitive(), Some("handshake_time"));
     }
 
     #[test]

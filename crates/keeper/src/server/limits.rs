@@ -132,16 +132,16 @@ pub const DECODED_PER_BYTE: usize = 24;
 #[non_exhaustive]
 pub struct Limits {
     /// Connections from all addresses; a further one is closed immediately. Default: 4,096, below the usual limit of
-    /// file descriptors on servers. 0 disables the limit.
-    pub connections: usize,
-    /// Connections from one address (`maxClientCnxns`). Default: 0 (no limit), because all clients of a loopback
+    /// file descriptors on servers. `None` is no limit.
+    pub connections: Option<usize>,
+    /// Connections from one address (`maxClientCnxns`). Default: `None` (no limit), because all clients of a loopback
     /// listener share one address. Java's default is 60.
-    pub connections_per_address: usize,
+    pub connections_per_address: Option<usize>,
     /// Bytes of received and unanswered requests, and of unsent replies and notifications, of all connections together.
     /// Default: [`MEMORY_BYTES`].
     pub connection_memory: usize,
     /// Time limit for the TLS handshake and the first frame. Default: [`HANDSHAKE`].
-    pub handshake: Duration,
+    pub handshake_time: Duration,
 }
 
 /// Memory for the requests and replies of all connections: the longest notifications of a batch fit twice, and thousands of
@@ -151,23 +151,23 @@ pub const MEMORY_BYTES: usize = 512 * 1024 * 1024;
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            connections: 4_096,
-            connections_per_address: 0,
+            connections: Some(4_096),
+            connections_per_address: None,
             connection_memory: MEMORY_BYTES,
-            handshake: HANDSHAKE,
+            handshake_time: HANDSHAKE,
         }
     }
 }
 
 impl Limits {
-    /// Sets the number of connections from all addresses. Default 4,096; 0 disables the limit.
-    pub fn connections(self, connections: usize) -> Self {
-        Self { connections, ..self }
+    /// Sets the number of connections from all addresses: 1 or more. Default 4,096; `None` is no limit.
+    pub fn connections(self, connections: impl Into<Option<usize>>) -> Self {
+        Self { connections: connections.into(), ..self }
     }
 
-    /// Sets the number of connections from one address. Default 0, which is no limit.
-    pub fn connections_per_address(self, connections: usize) -> Self {
-        Self { connections_per_address: connections, ..self }
+    /// Sets the number of connections from one address: 1 or more. Default `None`, which is no limit.
+    pub fn connections_per_address(self, connections: impl Into<Option<usize>>) -> Self {
+        Self { connections_per_address: connections.into(), ..self }
     }
 
     /// Sets the bytes that all connections together may hold. Default [`MEMORY_BYTES`].
@@ -176,7 +176,19 @@ impl Limits {
     }
 
     /// Sets the time limit for the TLS handshake and the first frame. Default [`HANDSHAKE`].
-    pub fn handshake(self, time: Duration) -> Self {
-        Self { handshake: time, ..self }
+    pub fn handshake_time(self, time: Duration) -> Self {
+        Self { handshake_time: time, ..self }
+    }
+
+    /// Returns the name of a limit that no client satisfies.
+    pub(super) fn prohibitive(&self) -> Option<&'static str> {
+        let Self { connections, connections_per_address, connection_memory: _, handshake_time } = *self;
+        [
+            ("connections", connections == Some(0)),
+            ("connections_per_address", connections_per_address == Some(0)),
+            ("handshake_time", handshake_time.is_zero()),
+        ]
+        .into_iter()
+        .find_map(|(name, is_zero)| is_zero.then_some(name))
     }
 }

@@ -36,7 +36,7 @@ struct ConnectionPermit {
 
 impl Admission {
     fn admit(self: &Arc<Self>, address: IpAddr, limits: &Limits) -> Option<ConnectionPermit> {
-        let full = |limit: usize, count: usize| limit > 0 && count >= limit;
+        let full = |limit: Option<usize>, count: usize| limit.is_some_and(|limit| count >= limit);
         let mut by_address = self.by_address();
         let of_address = by_address.get(&address).copied().unwrap_or(0);
         if full(limits.connections, self.open()) || full(limits.connections_per_address, of_address) {
@@ -147,7 +147,7 @@ fn open(connections: &mut JoinSet<()>, stream: TcpStream, peer: SocketAddr, id: 
 
 #[cfg(feature = "tls")]
 async fn serve(stream: TcpStream, peer: SocketAddr, id: ConnectionId, door: &Door) -> connection::Ended {
-    let handshake = door.limits.handshake;
+    let handshake = door.limits.handshake_time;
     match &door.tls {
         None => connection::serve(stream, id, peer, handshake, &door.inbox).await,
         Some(acceptor) => match timeout(handshake, acceptor.accept(stream)).await {
@@ -160,5 +160,5 @@ async fn serve(stream: TcpStream, peer: SocketAddr, id: ConnectionId, door: &Doo
 
 #[cfg(not(feature = "tls"))]
 async fn serve(stream: TcpStream, peer: SocketAddr, id: ConnectionId, door: &Door) -> connection::Ended {
-    connection::serve(stream, id, peer, door.limits.handshake, &door.inbox).await
+    connection::serve(stream, id, peer, door.limits.handshake_time, &door.inbox).await
 }

@@ -41,7 +41,7 @@ async fn random_bytes_end_their_connection_only() {
 #[tokio::test]
 async fn a_client_without_a_session_cannot_make_the_server_keep_a_long_frame() {
     // Not closed because it is slow.
-    let limits = Limits::default().handshake(Duration::from_secs(3_600));
+    let limits = Limits::default().handshake_time(Duration::from_secs(3_600));
     let keeper = Keeper::builder().limits(limits).start().await.expect("a keeper");
     for announced in [FIRST_FRAME_BYTES + 1, FRAME_BYTES] {
         let mut fresh = Wire::open(keeper.address()).await;
@@ -141,7 +141,7 @@ async fn a_wrong_password_gets_no_session_and_closes_no_connection() {
 
 #[tokio::test]
 async fn a_connection_without_a_first_frame_is_closed_in_time() {
-    let limits = Limits::default().handshake(Duration::from_millis(200));
+    let limits = Limits::default().handshake_time(Duration::from_millis(200));
     let keeper = Keeper::builder().limits(limits).start().await.expect("a keeper");
     let start = Instant::now();
     let mut silent = Wire::open(keeper.address()).await;
@@ -153,7 +153,7 @@ async fn a_connection_without_a_first_frame_is_closed_in_time() {
     for wire in [&mut silent, &mut half, &mut announced] {
         assert!(wire.closes().await);
     }
-    assert!(start.elapsed() >= limits.handshake, "closed too early");
+    assert!(start.elapsed() >= limits.handshake_time, "closed too early");
     assert_eq!(wire.call(1, EXISTS, &read("/", false)).await.error, 0, "a connection with a session is kept");
 }
 

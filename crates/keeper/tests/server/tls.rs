@@ -62,7 +62,7 @@ async fn sessions_and_words_work_through_tls() {
 
 #[tokio::test]
 async fn connections_without_tls_are_closed() {
-    let limits = Limits::default().handshake(Duration::from_millis(300));
+    let limits = Limits::default().handshake_time(Duration::from_millis(300));
     let keeper = Keeper::builder().tls(server()).limits(limits).start().await.expect("a keeper");
     let mut plain = Wire::open(keeper.address()).await;
     plain.send_raw(b"ruok").await;

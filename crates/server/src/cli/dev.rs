@@ -23,8 +23,9 @@ pub(crate) struct Dev {
     /// Store the data in this directory; without it, the data is lost at the end.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
+    // Boxed, so that this command is not much larger than the others.
     #[command(flatten, next_help_heading = "Keeper options")]
-    keeper: keeper::Options,
+    keeper: Box<keeper::Options>,
     #[command(flatten, next_help_heading = "Node options")]
     pub(super) node: node::Node,
 }

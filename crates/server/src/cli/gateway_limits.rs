@@ -37,22 +37,16 @@ pub(super) struct LimitOptions {
     #[arg(long, value_name = "COUNT", default_value_t = Limits::default().remote_workers, value_parser = count)]
     http_remote_workers: usize,
     /// Time limit for the headers of a request, and for an idle connection.
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = time)]
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = input::time_limit)]
     http_header_time: Duration,
     /// Time limit for a request with its body, except long polls and event streams; after it the request is answered with 504.
-    #[arg(long, value_name = "DURATION", default_value = "20s", value_parser = time)]
+    #[arg(long, value_name = "DURATION", default_value = "20s", value_parser = input::time_limit)]
     http_request_time: Duration,
 }
 
 fn count(text: &str) -> Result<usize, String> {
     let count = text.parse::<usize>().ok().filter(|count| (1..=1_000_000).contains(count));
     count.ok_or_else(|| "must be 1 to 1000000".to_owned())
-}
-
-fn time(text: &str) -> Result<Duration, String> {
-    let time = input::duration(text)?;
-    let allowed = Duration::from_millis(1)..=Duration::from_secs(3600);
-    if allowed.contains(&time) { Ok(time) } else { Err("must be 1ms to 1h".to_owned()) }
 }
 
 impl LimitOptions {

@@ -13,6 +13,13 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     text.parse::<DurationText>().map(|Text(duration)| duration)
 }
 
+/// Parses a time limit of a server.
+pub(crate) fn time_limit(text: &str) -> Result<Duration, String> {
+    let time = duration(text)?;
+    let allowed = Duration::from_millis(1)..=Duration::from_secs(3600);
+    if allowed.contains(&time) { Ok(time) } else { Err("must be 1ms to 1h".to_owned()) }
+}
+
 /// Limit of bytes that are read. It is above the client's limit, so that the client's error can name the size.
 const READ_AT_MOST: u64 = 16 * 1024 * 1024;
 

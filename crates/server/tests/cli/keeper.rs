@@ -76,6 +76,10 @@ fn invalid_options_of_a_keeper_are_rejected_with_the_option_to_change() {
     run(&["keeper", "--memory", "--data-dir", "x"]).exits(2).says("cannot be used with");
     run(&["keeper", "--memory", "--compat", "3.5"]).exits(2).says("3.8.0");
     run(&["keeper", "--memory", "--tick-time", "0ms"]).exits(2).says("--tick-time");
+    run(&["keeper", "--memory", "--handshake-time", "0ms"]).exits(2).says("must be 1ms to 1h");
+    run(&["keeper", "--memory", "--min-session-timeout", "41s"])
+        .exits(2)
+        .says("session timeouts of 41s to 40s");
     for too_short in ["0ms", "3999ms"] {
         run(&["keeper", "--memory", "--max-session-timeout", too_short])
             .exits(2)

@@ -218,9 +218,12 @@ impl Source<'_> {
         writeln!(to, "clientPort={}\nsecureClientPort=-1", address.port())?;
         writeln!(to, "dataDir={directory}\ndataDirSize={}", status.bytes)?;
         writeln!(to, "dataLogDir={directory}\ndataLogSize={}", status.bytes)?;
-        writeln!(to, "tickTime={}\nmaxClientCnxns={}", config.tick_ms, limits.connections_per_address)?;
+        // As in Java, 0 is no limit.
+        let [most, of_address] =
+            [limits.connections, limits.connections_per_address].map(Option::unwrap_or_default);
+        writeln!(to, "tickTime={}\nmaxClientCnxns={of_address}", config.tick_ms)?;
         writeln!(to, "minSessionTimeout={shortest}\nmaxSessionTimeout={longest}")?;
-        writeln!(to, "serverId=0\nmaxCnxns={}\nfailover=none ({LOUD})", limits.connections)
+        writeln!(to, "serverId=0\nmaxCnxns={most}\nfailover=none ({LOUD})")
     }
 
     fn environment(&self, to: &mut String) -> fmt::Result {

@@ -114,19 +114,25 @@ pub(crate) struct Options {
     /// Behave like this release of ZooKeeper.
     #[arg(long, value_enum, default_value = "3.9")]
     compat: Compat,
-    /// Unit of session timeouts: they last 2 to 20 ticks, and sessions expire up to one tick late.
+    /// Unit of session timeouts: they last 2 to 20 ticks unless they are set, and sessions expire up to one tick late.
     #[arg(long, default_value = "2s", value_parser = input::duration, value_name = "DURATION")]
     tick_time: Duration,
+    /// Shortest session timeout [default: 2 ticks].
+    #[arg(long, value_parser = input::duration, value_name = "DURATION")]
+    min_session_timeout: Option<Duration>,
     /// Longest session timeout [default: 20 ticks].
     #[arg(long, value_parser = input::duration, value_name = "DURATION")]
     max_session_timeout: Option<Duration>,
     /// Maximum number of connections; 0 means no limit.
-    #[arg(long, default_value_t = Limits::default().connections, value_name = "N")]
+    #[arg(long, default_value_t = Limits::default().connections.unwrap_or_default(), value_name = "N")]
     connections: usize,
     /// Maximum number of connections from one address; 0 means no limit.
-    #[arg(long, default_value_t = Limits::default().connections_per_address, value_name = "N")]
+    #[arg(long, default_value_t = Limits::default().connections_per_address.unwrap_or_default(), value_name = "N")]
     connections_per_address: usize,
-    /// Memory in MiB for the requests and replies of all connections; above it those that hold most are closed.
+    /// Time limit for the TLS handshake and the first frame of a connection; after it the connection is closed.
+    #[arg(long, default_value = "10s", value_parser = input::time_limit, value_name = "DURATION")]
+    handshake_time: Duration,
+    /// Memory for the requests and replies of all connections, in MiB; above it those that hold most are closed.
     #[arg(long, default_value_t = Limits::default().connection_memory as u64 / MIB, value_name = "MIB")]
     connection_memory_mib: u64,
     /// Maximum number of sessions; a client that asks for another one is disconnected.
@@ -135,10 +141,13 @@ pub(crate) struct Options {
     /// Maximum number of watches of all clients; a request for another one fails.
     #[arg(long, default_value_t = Bounds::default().watches, value_name = "N")]
     watches: usize,
+    /// Maximum length of the paths of all watches, in MiB, counted once per connection; a request for another watch fails.
+    #[arg(long, default_value_t = Bounds::default().watch_bytes as u64 / MIB, value_name = "MIB")]
+    watch_mib: u64,
     /// Maximum number of znodes; the creation of another one fails.
     #[arg(long, default_value_t = Bounds::default().znodes, value_name = "N")]
     znodes: usize,
-    /// Maximum length of all paths and data in MiB; a write that would exceed it fails.
+    /// Maximum length of all paths and data, in MiB; a write that would exceed it fails.
     #[arg(long, default_value_t = Bounds::default().data_bytes / MIB, value_name = "MIB")]
     data_mib: u64,
     /// File with the digest of the superuser, who passes every ACL check: user:base64(sha1(user:password)), as in ZooKeeper.
@@ -152,5 +161,65 @@ pub(crate) async fn run(output: Output, keeper: Keeper) -> Result<(), Failure> {
         None => serve::run(output, keeper.serve).await,
         Some(Command::Backup { data_dir, to }) => backup::backup(output, data_dir, to).await,
         Some(Command::Restore { data_dir, from }) => backup::restore(output, &data_dir, &from),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    fn options(options: &[&str]) -> Options {
+        Command::parse_from([&["test"], options].concat()).options
+    }
+
+    #[test]
+    fn without_options_a_keeper_has_the_limits_of_the_library() {
+        let options = options(&[]);
+        assert_eq!((options.limits(), options.bounds()), (Limits::default(), Bounds::default()));
+        let library = bellwether_keeper::server::Keeper::builder();
+        assert_eq!(format!("{:?}", options.builder()), format!("{library:?}"));
+    }
+
+    #[test]
+    fn zero_connections_are_no_limit() {
+        let limits = options(&["--connections", "0", "--connections-per-address", "0"]).limits();
+        assert_eq!(limits, Limits::default().connections(None).connections_per_address(None));
+    }
+
+    #[test]
+    fn each_limit_has_an_option() {
+        let given = [
+            ["--connections", "2"],
+            ["--connections-per-address", "3"],
+            ["--connection-memory-mib", "4"],
+            ["--handshake-time", "5s"],
+            ["--sessions", "6"],
+            ["--watches", "7"],
+            ["--watch-mib", "8"],
+            ["--znodes", "9"],
+            ["--data-mib", "10"],
+            ["--tick-time", "11ms"],
+            ["--min-session-timeout", "12ms"],
+            ["--max-session-timeout", "13ms"],
+        ];
+        let options = options(given.as_flattened());
+        // The debug output has every field, so a new limit without an option is noticed.
+        let expected = "Limits { connections: Some(2), connections_per_address: Some(3), connection_memory: 4194304, \
+                        handshake_time: 5s }";
+        assert_eq!(format!("{:?}", options.limits()), expected);
+        let expected =
+            "Bounds { sessions: 6, watches: 7, watch_bytes: 8388608, znodes: 9, data_bytes: 10485760 }";
+        assert_eq!(format!("{:?}", options.bounds()), expected);
+        let builder = format!("{:?}", options.builder());
+        let expected = "tick_time: 11ms, min_session_timeout: Some(12ms), max_session_timeout: Some(13ms)";
+        assert!(builder.contains(expected), "{builder}");
     }
 }

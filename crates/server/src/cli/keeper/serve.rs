@@ -85,7 +85,9 @@ pub(crate) async fn start(
     let keeper = started.map_err(|error| {
         let line = match &error {
             StartError::Tick(_) => format!("--tick-time: {error}"),
-            StartError::SessionBounds { .. } => format!("--max-session-timeout: {error}"),
+            StartError::SessionBounds { .. } => {
+                format!("--min-session-timeout, --max-session-timeout: {error}")
+            },
             StartError::Listen { .. } => format!("{} (--listen)", chain(&error)),
             StartError::Exposed(address) => format!(
                 "other machines can reach {address}: give --tls-cert, --tls-key and --tls-client-ca, or --insecure if \
@@ -105,30 +107,37 @@ pub(crate) async fn start(
     Ok(Running { keeper, admin })
 }
 
+fn bytes(mib: u64) -> usize {
+    usize::try_from(mib.saturating_mul(MIB)).unwrap_or(usize::MAX)
+}
+
 impl Options {
-    fn builder(&self) -> Builder {
+    pub(super) fn builder(&self) -> Builder {
         Keeper::builder()
             .tick_time(self.tick_time)
+            .min_session_timeout(self.min_session_timeout)
             .max_session_timeout(self.max_session_timeout)
             .compat(self.compat.into())
             .bounds(self.bounds())
             .limits(self.limits())
     }
 
-    fn bounds(&self) -> Bounds {
+    pub(super) fn bounds(&self) -> Bounds {
         Bounds::default()
             .sessions(self.sessions)
             .watches(self.watches)
+            .watch_bytes(bytes(self.watch_mib))
             .znodes(self.znodes)
             .data_bytes(self.data_mib.saturating_mul(MIB))
     }
 
-    fn limits(&self) -> Limits {
-        let memory = usize::try_from(self.connection_memory_mib.saturating_mul(MIB)).unwrap_or(usize::MAX);
+    pub(super) fn limits(&self) -> Limits {
+        let limit = |count: usize| (count > 0).then_some(count);
         Limits::default()
-            .connections(self.connections)
-            .connections_per_address(self.connections_per_address)
-            .connection_memory(memory)
+            .connections(limit(self.connections))
+            .connections_per_address(limit(self.connections_per_address))
+            .connection_memory(bytes(self.connection_memory_mib))
+            .handshake_time(self.handshake_time)
     }
 
     fn super_digest(&self) -> Result<Option<String>, Failure> {
