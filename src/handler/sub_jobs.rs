@@ -72,18 +72,18 @@ impl JobContext {
     /// ```
     #[must_use]
     pub fn sub_jobs<K: JobKind>(&self) -> SubJobs<K> {
-        SubJobs { context: self.clone(), group: K::group(NAME), finish: false }
+        SubJobs { context: self.clone(), group: K::group(PLACEHOLDER_ID), finish: false }
     }
 
     /// Like [`JobContext::sub_jobs`], of a kind that is given by its name.
     #[must_use]
     pub fn sub_jobs_of(&self, kind: impl AsRef<str>) -> SubJobs {
-        SubJobs { context: self.clone(), group: Group::new(kind, NAME), finish: false }
+        SubJobs { context: self.clone(), group: Group::new(kind, PLACEHOLDER_ID), finish: false }
     }
 }
 
-/// The id of the group until it is opened: its id is derived from the job's record.
-const NAME: &str = "sub-jobs";
+/// A placeholder: opening the group replaces it by the id that is derived from the job's record.
+const PLACEHOLDER_ID: &str = "sub-jobs";
 
 impl<K: AnyKind> SubJobs<K> {
     /// See [`Group::total`].

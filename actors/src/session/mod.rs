@@ -382,7 +382,7 @@ impl<O: Opaque> Session<O> {
         let Connection::Connecting { failures } = &mut self.connection else { return };
         *failures += 1;
         let wait = RETRY.delay(*failures, cx.rng.u64(..));
-        tracing::warn!(owner = self.owner, %error, to = self.to, "no ZooKeeper server gave the node a session: the node retries");
+        tracing::warn!(owner = self.owner, %error, to = self.to, "no ZooKeeper server granted a session: the session supervisor retries");
         cx.tell(Tell::Status(Status::Connecting { error: Some(error) }));
         cx.after(Key::Retry, wait, SessionMsg::Retry);
     }
@@ -536,10 +536,11 @@ impl<O: Opaque> Session<O> {
         let agrees = self.clock.agrees();
         if agrees != before {
             if agrees {
-                tracing::info!("the clocks of this machine and of ZooKeeper agree again");
+                tracing::info!(owner = self.owner, "the clocks of this machine and of ZooKeeper agree again");
             } else {
                 tracing::error!(
-                    seconds_ahead = ahead,
+                    owner = self.owner,
+                    offset_seconds = ahead,
                     "the clock of this machine differs from ZooKeeper's: a node does not lead with such a difference; \
                      check the time synchronisation (NTP) of this machine and of the ZooKeeper servers"
                 );

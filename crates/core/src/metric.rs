@@ -206,7 +206,7 @@ metrics! {
     ZNODES_QUARANTINED = "bellwether_znodes_quarantined_total", Counter, Labels::None, "Znodes whose stored bytes this node could not read.";
     QUEUE_DEPTH = "bellwether_queue_depth", Gauge, Labels::Kind, "Queued jobs that this leader knows, by kind; `other` counts the kinds without a series of their own.";
     ISOLATED_JOBS = "bellwether_isolated_jobs", Gauge, Labels::None, "Queued jobs that have lost workers and wait for a worker that can isolate them from other jobs.";
-    DELAYED_JOBS_IN_HORIZON = "bellwether_delayed_jobs_in_horizon", Gauge, Labels::None, "Delayed jobs that start within this leader's horizon, which it holds in memory.";
+    DELAYED_JOBS_IN_HORIZON = "bellwether_delayed_jobs_in_horizon", Gauge, Labels::None, "Delayed jobs that this leader holds in memory, because they start within its horizon.";
     SCHEDULES = "bellwether_schedules", Gauge, Labels::None, "Schedules that this leader knows.";
     SCHEDULE_TICKS = "bellwether_schedule_ticks_total", Counter, Labels::None, "Schedule ticks for which this leader created a job.";
     SCHEDULE_TICKS_SKIPPED = "bellwether_schedule_ticks_skipped_total", Counter, Labels::Fixed("reason", &SKIP_REASONS), "Schedule ticks that this leader skipped; for missed ticks of a cron expression, each skip counts at most 100.";

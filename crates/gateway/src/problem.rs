@@ -230,7 +230,7 @@ impl Problem {
 
     fn of(class: ErrorClass, remedy: Remedy, error: &dyn std::error::Error) -> Self {
         let problem = Self::of_class(class, chain(error));
-        // Another client would serve the same call: that of another gateway, or of this one after its restart.
+        // The client of this gateway has ended. Another gateway serves the call, or this one after its restart.
         if class == ErrorClass::Closed { problem } else { Self { remedy: Word(remedy), ..problem } }
     }
 
@@ -337,7 +337,8 @@ impl From<NameError> for Problem {
     }
 }
 
-/// The problem of an error of the library: its class determines the type, and its text is the detail. Its remedy is that of the problem.
+/// The problem of an error of the library: its class determines the type, and its text is the detail. The
+/// problem has the remedy of the error, except if the client of the gateway has ended.
 macro_rules! problems {
     ($($error:ty $(: $job:ident)?),+ $(,)?) => {$(
         impl From<$error> for Problem {

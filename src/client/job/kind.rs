@@ -68,8 +68,8 @@ pub trait JobKind: Sized + 'static {
         Job::build(Self::NAME, payload).options(Self::defaults())
     }
 
-    /// Returns a group of jobs of this kind. It has a join, which needs a handler, unless [`Group::join`] turns it off. Its members,
-    /// and the argument of its join, have the types of the kind:
+    /// Returns a group of jobs of this kind. The group has a join, which needs a handler; [`Group::join`] turns it off.
+    /// Its members, and the argument of its join, have the types of the kind:
     ///
     /// ```
     /// use bellwether::{Client, JobKind};

@@ -42,10 +42,10 @@ pub enum ScheduleError {
         /// Its only instant.
         at: SystemTime,
     },
-    /// A schedule of this name exists with another spec.
+    /// A schedule of this id exists with another spec.
     #[error("schedule {id} exists with another {differs}: replace it, or choose another id")]
     Conflict {
-        /// The name.
+        /// The id.
         id: ScheduleId,
         /// The first difference.
         differs: &'static str,

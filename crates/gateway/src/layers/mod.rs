@@ -153,8 +153,8 @@ async fn admit(
     let answered = timeout(within, next.run(request)).await.map_err(|_| match mutates {
         false => Fault::Late.because(format!("no answer within {within:?}: try again")),
         true => Fault::Unknown.because(format!(
-            "no answer within {within:?}: the change may or may not have been applied; repeating it is safe, a \
-             submission only with the same id"
+            "no answer within {within:?}: the change may or may not have been applied; read the state before you \
+             repeat it"
         )),
     });
     Ok(attached(answered.unwrap_or_else(Problem::into_response), permit))

@@ -54,14 +54,14 @@ fn the_remedy_of_an_error_of_the_library_survives() {
     let within = Duration::from_secs(1);
     let lost = |repeatable| SubmitError::Unknown { id: id(), repeatable, within };
     let lost_trigger = ScheduleError::TriggerUnknown { id: ScheduleId::new("s").unwrap(), job: id(), within };
-    let unreadable = GroupError::NotFound { group: GroupId::new("g").unwrap() };
+    let absent = GroupError::NotFound { group: GroupId::new("g").unwrap() };
     let cases: [(Problem, &str, &str); 7] = [
         (lost(true).into(), "unknown", "retry"),
         (lost(false).into(), "unknown", "read_back"),
         (lost_trigger.into(), "unknown", "read_back"),
         (SubmitError::Overloaded { id: id(), entries: 1 }.into(), "saturated", "retry"),
         (Error::NotFound(id()).into(), "not-found", "fix_input"),
-        (unreadable.into(), "not-found", "fix_input"),
+        (absent.into(), "not-found", "fix_input"),
         // The client of this gateway was closed; another gateway has another one.
         (WaitError::from(Error::from(Unavailable::Closed)).into(), "unavailable", "retry"),
     ];

@@ -47,7 +47,7 @@ pub(super) struct SchedulesPage {
     next: Option<String>,
 }
 
-/// List the schedules by name.
+/// List the schedules by id.
 ///
 /// A page reads about 1 MiB of schedules with their payloads, so it may be short and still have a next page: continue until
 /// `next` is null.
@@ -81,7 +81,7 @@ pub(super) async fn list_schedules(
     responses(
         (status = 201, description = "The schedule was added", body = AddedScheduleDocument),
         (status = 200, description = "The schedule already existed, or was replaced", body = AddedScheduleDocument),
-        (status = 409, description = "A schedule with another spec has this name, or the namespace has 10,000 schedules", body = Problem, content_type = "application/problem+json"),
+        (status = 409, description = "A schedule with another spec has this id, or the namespace has 10,000 schedules", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn add_schedule(

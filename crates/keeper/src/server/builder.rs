@@ -222,7 +222,7 @@ impl Builder {
         self
     }
 
-    /// Sets the interval for the removal of empty containers and expired TTL znodes, in whole milliseconds and at least one.
+    /// Sets the interval for the removal of empty containers and expired TTL znodes, rounded down to milliseconds, at least one.
     /// Default: 1 min, as in Java.
     #[must_use]
     pub fn cleaning_interval(mut self, interval: Duration) -> Self {
@@ -332,7 +332,8 @@ impl Builder {
         }
         let protected = self.is_protected();
         let config = self.config()?;
-        if let Some(limit) = self.limits.prohibitive() {
+        let sessions = (self.bounds.sessions == 0).then_some("sessions");
+        if let Some(limit) = self.limits.prohibitive().or(sessions) {
             return Err(StartError::Limit(limit));
         }
         let Self { listen, storage, limits, .. } = self;
@@ -504,14 +505,21 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_limit_that_allows_no_client_is_rejected_by_name() {
+    #[tokio::test]
+    async fn a_limit_that_allows_no_client_is_rejected_by_name() {
         let limits = Limits::default();
-        assert_eq!(limits.prohibitive(), None);
-        assert_eq!(limits.connections(None).connections_per_address(1).prohibitive(), None);
-        assert_eq!(limits.connections(0).prohibitive(), Some("connections"));
-        assert_eq!(limits.connections_per_address(0).prohibitive(), Some("connections_per_address"));
-        assert_eq!(limits.handshake_time(Duration::ZERO).prohibitive(), Some("handshake_time"));
+        let builder = |limits| Builder::new().limits(limits);
+        builder(limits.connections(None).connections_per_address(1)).start().await.expect("it starts");
+        for (builder, name) in [
+            (builder(limits.connections(0)), "connections"),
+            (builder(limits.connections_per_address(0)), "connections_per_address"),
+            (builder(limits.connection_memory(0)), "connection_memory"),
+            (builder(limits.handshake_time(Duration::ZERO)), "handshake_time"),
+            (builder(limits).bounds(Bounds::default().sessions(0)), "sessions"),
+        ] {
+            let refused = builder.start().await.map(|_| ());
+            assert!(matches!(refused, Err(StartError::Limit(limit)) if limit == name), "{name}: {refused:?}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //!      └──first frame──► Connect ──► requests … ──► end of stream, bad frame, engine's end ──► Disconnected
 //! ```
 //!
-//! Limits: the first frame must arrive within [`Limits::handshake`](super::Limits), a frame has at most
+//! Limits: the first frame must arrive within [`Limits::handshake_time`](super::Limits::handshake_time), a frame has at most
 //! [`FRAME_BYTES`](super::limits::FRAME_BYTES), and the [`Outbox`] limits unanswered requests. At that limit the socket
 //! is not read, and TCP slows the client down. The end of a connection does not end its session: the client can
 //! re-attach with another connection until the session expires.

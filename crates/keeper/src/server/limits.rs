@@ -182,10 +182,11 @@ impl Limits {
 
     /// Returns the name of a limit that no client satisfies.
     pub(super) fn prohibitive(&self) -> Option<&'static str> {
-        let Self { connections, connections_per_address, connection_memory: _, handshake_time } = *self;
+        let Self { connections, connections_per_address, connection_memory, handshake_time } = *self;
         [
             ("connections", connections == Some(0)),
             ("connections_per_address", connections_per_address == Some(0)),
+            ("connection_memory", connection_memory == 0),
             ("handshake_time", handshake_time.is_zero()),
         ]
         .into_iter()

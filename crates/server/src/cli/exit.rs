@@ -163,10 +163,23 @@ library_errors!(
     MetricsServerError,
     TlsError,
     TokenError,
-    StopReason,
-    StoreError,
-    bellwether_keeper::server::StartError,
 );
+
+macro_rules! keeper_errors {
+    ($($error:ty),+ $(,)?) => {$(
+        impl LibraryError for $error {
+            fn kind(&self) -> Kind {
+                match self.class() {
+                    // The keeper has failed; no ZooKeeper was asked.
+                    ErrorClass::Closed => Kind::Failed,
+                    class => class.into(),
+                }
+            }
+        }
+    )+};
+}
+
+keeper_errors!(StopReason, StoreError, bellwether_keeper::server::StartError);
 
 macro_rules! connection_errors {
     ($($error:ty),+ $(,)?) => {$(

@@ -86,6 +86,17 @@ pub(crate) struct HttpOptions {
     limits: LimitOptions,
 }
 
+/// Returns the failure of an error, with the options that it is about.
+pub(crate) fn with_options(error: GatewayError) -> Failure {
+    let options = match &error {
+        GatewayError::Exposed { .. } => "--http-tokens, --http-tls-cert, --http-tls-key, --insecure",
+        GatewayError::Tls(_) => "--http-tls-cert, --http-tls-key, --http-tls-client-ca",
+        GatewayError::Listen { .. } => "--http-listen",
+        _ => return Failure::of(&error, chain(&error)),
+    };
+    Failure::of(&error, format!("{} ({options})", chain(&error)))
+}
+
 impl HttpOptions {
     /// Checks the options, and returns what builds the gateway of a client. Nothing is connected or listens yet.
     pub(crate) fn checked(&self) -> Result<impl FnOnce(Client) -> GatewayBuilder + use<>, Failure> {
@@ -93,13 +104,7 @@ impl HttpOptions {
         let address = self.http_listen.unwrap_or(DEFAULT_ADDRESS);
         let protection = self.protection()?;
         let auditing = self.auditing()?;
-        protection.check(address).map_err(|error| match error {
-            GatewayError::Exposed { .. } => {
-                let options = "--http-tokens, --http-tls-cert, --http-tls-key, --insecure";
-                Failure::of(&error, format!("{} ({options})", chain(&error)))
-            }
-            error => Failure::of(&error, chain(&error)),
-        })?;
+        protection.check(address).map_err(with_options)?;
         let (any_port, open_namespace) = (self.any_port, self.open_namespace);
         let proxies = self.http_trusted_proxies.clone();
         Ok(move |client| {

@@ -6,7 +6,7 @@ mod members;
 use bellwether::GroupId;
 use bellwether::client::{GroupError, GroupView};
 use clap::{Args, Subcommand};
-use futures::future::join_all;
+use futures::stream::{self, StreamExt as _};
 
 use super::exit::{Failure, LibraryError};
 use super::output::{Format, Output};
@@ -81,12 +81,14 @@ pub(crate) async fn run(global: &Global, output: Output, command: GroupCommand) 
     };
     let client = global.reader().await?;
     let (mut views, mut wrong) = (Vec::new(), Vec::new());
-    let seen = ids.iter().map(async |id| match act {
+    let one = async |id| match act {
         Act::Show => client.get_group(id).await.map_err(|error| error.report()),
         Act::Wait => client.wait_group(id, global.deadline).await.map(Some).map_err(|error| error.report()),
         Act::Abandon => client.abandon_group(id).await.map(Some).map_err(|error| error.report()),
-    });
-    for (id, seen) in ids.iter().zip(join_all(seen).await) {
+    };
+    let width = if let Act::Wait = act { ids.len() } else { 1 };
+    let seen = stream::iter(&ids).map(one).buffered(width).collect::<Vec<_>>().await;
+    for (id, seen) in ids.iter().zip(seen) {
         let absent = || GroupError::NotFound { group: id.clone() }.report();
         match seen {
             Ok(Some(view)) => views.push(view),

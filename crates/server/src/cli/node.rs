@@ -100,8 +100,7 @@ pub(crate) async fn start(zookeeper: &str, access: Access, options: Node) -> Res
     };
     let gateway = options.plays(Role::Gateway).then(|| options.gateway.checked()).transpose()?;
     let records = options.metrics_listen.is_some() || gateway.is_some();
-    let metrics = records.then(|| metrics::record(&kinds)).transpose();
-    let metrics = metrics?;
+    let metrics = records.then(|| metrics::record(&kinds)).transpose()?;
     let metrics_server = match (options.metrics_listen, &metrics) {
         (Some(address), Some(metrics)) => {
             let protection = options.gateway.metrics_protection()?;
@@ -128,7 +127,7 @@ pub(crate) async fn start(zookeeper: &str, access: Access, options: Node) -> Res
                 Client::builder(zookeeper).access(access.clone()).session_timeout(options.session_timeout);
             let client = client.open().await?;
             let gateway = gateway(client).metrics(metrics).start().await;
-            Some(gateway.map_err(|error| Failure::of(&error, format!("{} (--http-listen)", chain(&error))))?)
+            Some(gateway.map_err(gateway::with_options)?)
         }
         (None, _) | (_, None) => None,
     };

@@ -79,7 +79,11 @@ fn invalid_options_of_a_keeper_are_rejected_with_the_option_to_change() {
     run(&["keeper", "--memory", "--handshake-time", "0ms"]).exits(2).says("must be 1ms to 1h");
     run(&["keeper", "--memory", "--min-session-timeout", "41s"])
         .exits(2)
-        .says("session timeouts of 41s to 40s");
+        .says("session timeouts of 41s to 40s")
+        .says("--min-session-timeout");
+    for limit in ["--sessions", "--connection-memory-mib"] {
+        run(&["keeper", "--memory", limit, "0"]).exits(2).says(limit);
+    }
     for too_short in ["0ms", "3999ms"] {
         run(&["keeper", "--memory", "--max-session-timeout", too_short])
             .exits(2)

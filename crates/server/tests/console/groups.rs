@@ -73,7 +73,7 @@ async fn a_group_links_to_its_join_and_to_the_finished_job_of_its_parent() {
     let inner = stage.get("/v1/jobs/tree").await.is(200).json()["sub_jobs"][0].as_str().unwrap().to_owned();
     stage.get(&format!("/v1/groups/{inner}/wait")).await.is(200);
     browse(stage.address(), async |page| {
-        for (group, fact, result) in [("night", "Join", "joined"), (inner.as_str(), "Finish", "finished")] {
+        for (group, fact, result) in [("night", "Join", "joined"), (inner.as_str(), "Finished job", "finished")] {
             let link = format!(
                 "const fact = [...document.querySelectorAll('dt')].find((dt) => dt.textContent === '{fact}'); \
                  return fact?.nextSibling.querySelector('a')"

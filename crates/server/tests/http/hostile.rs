@@ -144,7 +144,7 @@ async fn slow_headers_slow_bodies_and_idle_connections_are_cut_off() {
         let request = Ask::new("POST", "/v1/jobs")
             .header("content-type: application/json")
             .header("content-length: 10");
-        request.of(stage.address()).await.problem(504, "unknown", "repeating it is safe");
+        request.of(stage.address()).await.problem(504, "unknown", "read the state before you repeat it");
     };
     // An idle connection.
     let idle = async {

@@ -216,7 +216,7 @@ impl ScheduleKeeper {
                 Some(known) => {
                     known.echoes = 0;
                     if !fresh {
-                        // Another schedule of this name may have the same version.
+                        // Another schedule of this id may have the same version.
                         known.stamp = None;
                     }
                     self.reread(&schedule);

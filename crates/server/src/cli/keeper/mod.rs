@@ -132,7 +132,7 @@ pub(crate) struct Options {
     /// Time limit for the TLS handshake and the first frame of a connection; after it the connection is closed.
     #[arg(long, default_value = "10s", value_parser = input::time_limit, value_name = "DURATION")]
     handshake_time: Duration,
-    /// Memory for the requests and replies of all connections, in MiB; above it those that hold most are closed.
+    /// Memory for the requests and replies of all connections, in MiB; above it the connections that hold most are closed.
     #[arg(long, default_value_t = Limits::default().connection_memory as u64 / MIB, value_name = "MIB")]
     connection_memory_mib: u64,
     /// Maximum number of sessions; a client that asks for another one is disconnected.
@@ -141,13 +141,13 @@ pub(crate) struct Options {
     /// Maximum number of watches of all clients; a request for another one fails.
     #[arg(long, default_value_t = Bounds::default().watches, value_name = "N")]
     watches: usize,
-    /// Maximum length of the paths of all watches, in MiB, counted once per connection; a request for another watch fails.
+    /// Maximum total length of the paths of all watches, in MiB, counted once per connection; a request for another watch fails.
     #[arg(long, default_value_t = Bounds::default().watch_bytes as u64 / MIB, value_name = "MIB")]
     watch_mib: u64,
     /// Maximum number of znodes; the creation of another one fails.
     #[arg(long, default_value_t = Bounds::default().znodes, value_name = "N")]
     znodes: usize,
-    /// Maximum length of all paths and data, in MiB; a write that would exceed it fails.
+    /// Maximum total length of all paths and data, in MiB; a write that would exceed it fails.
     #[arg(long, default_value_t = Bounds::default().data_bytes / MIB, value_name = "MIB")]
     data_mib: u64,
     /// File with the digest of the superuser, who passes every ACL check: user:base64(sha1(user:password)), as in ZooKeeper.

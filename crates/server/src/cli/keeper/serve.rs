@@ -83,19 +83,21 @@ pub(crate) async fn start(
         },
     };
     let keeper = started.map_err(|error| {
-        let line = match &error {
-            StartError::Tick(_) => format!("--tick-time: {error}"),
-            StartError::SessionBounds { .. } => {
-                format!("--min-session-timeout, --max-session-timeout: {error}")
-            },
-            StartError::Listen { .. } => format!("{} (--listen)", chain(&error)),
-            StartError::Exposed(address) => format!(
-                "other machines can reach {address}: give --tls-cert, --tls-key and --tls-client-ca, or --insecure if \
-                 something else protects the keeper (`dev` has no TLS)"
-            ),
-            error => chain(error),
+        let options = match &error {
+            StartError::Tick(_) => "--tick-time",
+            StartError::SessionBounds { .. } => "--min-session-timeout, --max-session-timeout",
+            StartError::Limit("connection_memory") => "--connection-memory-mib",
+            StartError::Limit(name) => {
+                return Failure::of(&error, format!("{error} (--{})", name.replace('_', "-")));
+            }
+            StartError::Listen { .. } => "--listen",
+            StartError::Tls(_) => "--tls-cert, --tls-key, --tls-client-ca",
+            StartError::Exposed(_) => {
+                "--tls-cert, --tls-key and --tls-client-ca; `dev` has no TLS; or --insecure"
+            }
+            _ => return Failure::of(&error, chain(&error)),
         };
-        Failure::of(&error, line)
+        Failure::of(&error, format!("{} ({options})", chain(&error)))
     })?;
     let admin = data_dir.and_then(|dir| match Admin::open(dir) {
         Ok(admin) => Some(admin),

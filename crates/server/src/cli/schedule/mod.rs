@@ -76,7 +76,7 @@ pub(crate) struct Change {
 
 #[derive(Debug, Args)]
 pub(crate) struct Names {
-    /// Names of the schedules.
+    /// Ids of the schedules.
     #[arg(required = true, value_name = "SCHEDULE")]
     schedules: Vec<ScheduleId>,
 }
