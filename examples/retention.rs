@@ -13,8 +13,8 @@
 use std::error::Error;
 use std::time::Duration;
 
-use bellwether::client::Purge;
-use bellwether::{Client, HandlerError, Handlers, Job, Node, Retention};
+use bellwether::client::{Purge, RetentionChange};
+use bellwether::{Client, HandlerError, Handlers, Job, Node};
 
 const SOON: Duration = Duration::from_secs(30);
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -40,18 +40,18 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let client = Client::connect(zookeeper).await?;
     let mut story = Vec::new();
 
-    let hasty = Retention::default().dead(Duration::from_secs(1));
-    if let Err(refused) = client.set_retention(hasty).await {
+    let hasty = RetentionChange::new().dead(Duration::from_secs(1));
+    if let Err(refused) = client.change_retention(&hasty).await {
         story.push(refused.to_string());
     }
-    let set = client.update_retention(|there| there.dead(90 * DAY)).await?;
+    let set = client.change_retention(&RetentionChange::new().dead(90 * DAY)).await?;
     story.push(format!("dead jobs are kept for {} days", set.value.dead.as_secs() / DAY.as_secs()));
 
     let wrong = client.submit(Job::new("report", &13).id("report-7").max_attempts(1)).await?;
     let end = wrong.wait(SOON).await?;
     story.push(format!("{} is {}: {}", end.id, end.state, end.error.unwrap_or_default()));
 
-    let purged = client.purge(&Purge::default(), |_| {}).await?;
+    let purged = client.purge(&Purge::default().remove(true), |_| {}).await?;
     let (removed, too_recent) = (purged.removed, purged.too_recent);
     story.push(format!("a purge removes {removed} records, and keeps {too_recent} that has just ended"));
     client.close().await;

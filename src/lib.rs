@@ -26,6 +26,8 @@ pub mod access_lists;
 pub mod client;
 pub mod codec;
 mod connection;
+#[cfg(feature = "describe")]
+pub mod describe;
 pub mod election;
 pub mod error;
 #[cfg(any(test, fuzzing))]
@@ -39,10 +41,12 @@ pub mod schedule;
 #[cfg(feature = "testing")]
 pub mod testing;
 
-pub use bellwether_core::backoff::Backoff;
+pub use bellwether_core::backoff::{Backoff, BackoffError};
 pub use bellwether_core::duration::{DurationError, DurationText};
+pub use bellwether_core::instant::{InstantText, InstantTextError};
 pub use bellwether_core::job::{
-    ContentType, ContentTypeError, Payload, PayloadError, PolicyError, PriorityError, Progress, ProgressError,
+    ContentType, ContentTypeError, NestingError, Payload, PayloadError, PolicyError, PriorityError, Progress,
+    ProgressError,
 };
 pub use bellwether_core::name::{GroupId, JobId, Kind, Lane, NameError, NodeId, ScheduleId, Tag, WorkerId};
 pub use bellwether_core::retention::{Retention, RetentionError};

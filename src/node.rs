@@ -87,15 +87,16 @@ impl Node {
     /// Watches the node's worker.
     ///
     /// With the id of the registered worker, a client changes its slots, its tags and the kinds that are paused on it while it
-    /// runs ([`Client::update_worker`](crate::Client::update_worker)):
+    /// runs ([`Client::change_worker`](crate::Client::change_worker)):
     ///
     /// ```no_run
+    /// # use bellwether::client::WorkerChange;
     /// # use bellwether::node::WorkerState;
     /// # async fn narrow(node: &bellwether::Node, client: &bellwether::Client) -> Result<(), Box<dyn std::error::Error>> {
     /// let mut worker = node.watch_worker();
     /// while let Some(state) = worker.changed().await {
     ///     if let WorkerState::Serving(id) = state {
-    ///         client.update_worker(id, |mut settings| { settings.slots = Some(2); settings }).await?;
+    ///         client.change_worker(id, &WorkerChange::new().slots(2)).await?;
     ///         break;
     ///     }
     /// }

@@ -6,12 +6,40 @@ use std::time::{Duration, SystemTime};
 use bellwether_core::schedule as core;
 use bellwether_core::time::WallMillis;
 
+use serde::{Deserialize, Serialize};
+
 pub use bellwether_core::schedule::{
-    CronExpression, DEFAULT_GRACE, MAX_CATCH_UP, MAX_INTERVAL, MIN_INTERVAL, Misfire, Overlap, SkipReason,
-    SpecError, Zone,
+    CronExpression, DEFAULT_GRACE, MAX_CATCH_UP, MAX_INTERVAL, MIN_INTERVAL, Overlap, SkipReason, SpecError,
+    Zone,
 };
 
 use crate::{JobId, ScheduleId};
+
+/// What happens to ticks that were missed because there was no leader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "describe", derive(clap::ValueEnum), value(rename_all = "snake_case"))]
+pub enum Misfire {
+    /// No missed tick gets a job.
+    Skip,
+    /// The last missed tick gets a job, on behalf of all of them.
+    #[default]
+    Once,
+    /// The last missed ticks get their jobs, in order.
+    CatchUp,
+}
+
+impl Misfire {
+    /// Returns its name: `skip`, `once` or `catch_up`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Skip => "skip",
+            Self::Once => "once",
+            Self::CatchUp => "catch_up",
+        }
+    }
+}
 
 /// When a schedule ticks. Instants have a resolution of a millisecond.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,22 +63,6 @@ pub enum When {
 }
 
 impl When {
-    /// Returns the ticks of a cron expression in an IANA time zone.
-    ///
-    /// # Errors
-    /// [`SpecError`] if the expression or the zone is invalid, or no day matches the expression.
-    pub fn cron(expression: &str, zone: &str) -> Result<Self, SpecError> {
-        core::When::cron(expression, zone).map(Self::of)
-    }
-
-    /// Returns the ticks of an interval that is anchored at the Unix epoch.
-    ///
-    /// # Errors
-    /// [`SpecError`] if the interval is outside its bounds.
-    pub fn every(interval: Duration) -> Result<Self, SpecError> {
-        core::When::every(interval).map(Self::of)
-    }
-
     /// Returns at most `count` next ticks after an instant.
     ///
     /// # Errors

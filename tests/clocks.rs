@@ -9,7 +9,7 @@
 use std::pin::pin;
 use std::time::{Duration, Instant, SystemTime};
 
-use bellwether::client::{SnapshotOptions, State, WaitError, WaitReason};
+use bellwether::client::{Purge, SnapshotOptions, State, WaitError, WaitReason};
 use bellwether::testing::Cluster;
 use bellwether::{Client, HandlerError, Handlers, Job};
 use bellwether_host::clock::testing::set_ahead;
@@ -65,7 +65,7 @@ async fn a_node_whose_clock_is_a_year_ahead_does_not_lead_and_a_client_sets_the_
     let near = |at: SystemTime| at < SystemTime::now() + Duration::from_secs(700);
     assert!(near(view.submitted_at.unwrap()) && near(view.expires_at.unwrap()), "{view:?}");
     assert!(near(view.not_before.unwrap()), "{view:?}");
-    let purged = client.purge_jobs(&[ended.id().clone()], |_| {}).await.unwrap();
+    let purged = client.purge(&Purge::jobs([ended.id().clone()]).remove(true), |_| {}).await.unwrap();
     assert_eq!((purged.removed, purged.too_recent), (0, 1), "the job ended less than a minute ago");
 
     let reports = async || client.snapshot(SnapshotOptions::default()).await.unwrap().wrong_clocks;

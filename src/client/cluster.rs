@@ -27,6 +27,7 @@ use super::segments::jobs_of_name;
 use super::session::{Deadline, Written};
 use super::setting::Setting;
 use super::view::WaitReason;
+use super::worker_change::WorkerChange;
 use crate::election::candidates::{self, Candidates};
 use bellwether_core::job::{Isolation, JobRecord};
 
@@ -119,7 +120,7 @@ pub enum DrainedWorker {
 /// The settings of a worker were not changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum UpdateWorkerError {
+pub enum ChangeWorkerError {
     /// A value is out of bounds. Nothing was sent.
     #[error(transparent)]
     Invalid(#[from] WorkerSettingsError),
@@ -128,7 +129,7 @@ pub enum UpdateWorkerError {
     Client(#[from] Error),
 }
 
-impl UpdateWorkerError {
+impl ChangeWorkerError {
     /// Returns the class of the error.
     #[must_use]
     pub fn class(&self) -> ErrorClass {
@@ -139,7 +140,7 @@ impl UpdateWorkerError {
     }
 }
 
-bellwether_core::impl_remedy!(UpdateWorkerError);
+bellwether_core::impl_remedy!(ChangeWorkerError);
 
 /// Limit of attempts to set the mark or the settings when other writes win: a registration is also written when the worker's slots
 /// change.
@@ -214,8 +215,7 @@ impl Client {
         .boxed()
     }
 
-    /// Changes what an operator has set on a worker: `change` gets the present settings and returns the new ones. Returns the new
-    /// settings; `None` if there is no such worker, because it has left.
+    /// Changes what an operator has set on a worker. Returns the new settings; `None` if there is no such worker, because it has left.
     ///
     /// From the moment this returns, the leader assigns by the new settings: no job of a kind that is paused on the
     /// worker, none for a tag that it no longer offers, and none beyond fewer slots. The worker follows within moments: it
@@ -226,25 +226,24 @@ impl Client {
     /// its configuration. If the worker's session expires before the worker has seen the change, the change is lost:
     /// see [`Client::workers`].
     ///
-    /// A lost reply is resolved by reading and applying `change` again. So `change` must be idempotent: set absolute values,
-    /// not relative ones.
+    /// A lost reply is resolved by reading and applying the change again.
     ///
     /// # Errors
-    /// [`UpdateWorkerError::Invalid`] if the settings are out of bounds. [`Error::WorkerUnreadable`] if the registration
+    /// [`ChangeWorkerError::Invalid`] if the settings are out of bounds. [`Error::WorkerUnreadable`] if the registration
     /// cannot be read. If there is no answer within the client's deadline, the settings may or may not be changed;
     /// repeating the call is safe.
-    pub async fn update_worker(
+    pub async fn change_worker(
         &self,
         worker: WorkerId,
-        change: impl Fn(WorkerSettings) -> WorkerSettings,
-    ) -> Result<Option<Setting<WorkerSettings>>, UpdateWorkerError> {
+        change: &WorkerChange,
+    ) -> Result<Option<Setting<WorkerSettings>>, ChangeWorkerError> {
         let by = self.by();
         for _ in 0..TRIES {
             let there = self.0.session.read(by, |zk| zk.get(path::worker(worker))).await?;
             let Some(node) = there else { return Ok(None) };
             let info = wire::decode::<Registration>(&node.data)
                 .map_err(|reason| Error::WorkerUnreadable { worker, reason })?;
-            let value = change(info.settings.value.clone()).check(&info.kinds)?;
+            let value = change.of(info.settings.value.clone()).check(&info.kinds)?;
             if value == info.settings.value {
                 return Ok(Some(Setting::of(info.settings)));
             }

@@ -3,21 +3,26 @@
 //! No call on it fails: [`Job::check`] returns the first error, and every submission calls it before anything is
 //! written. So an invalid job costs no round trip, and calls can be chained.
 
+pub(crate) mod content;
 mod error;
 mod kind;
 mod options;
+mod template;
 
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use bellwether_core::job::{ContentType, JobRecord, JobState, Payload, dead_letter_kind};
-use bellwether_core::name::{JobId, Kind, NameError};
+#[cfg(feature = "describe")]
+use bellwether_core::describe::Name;
+use bellwether_core::duration::DurationText;
+use bellwether_core::instant::InstantText;
+use bellwether_core::job::{JobRecord, JobState, Payload};
+use bellwether_core::name::{JobId, Kind};
 use bellwether_core::time::WallMillis;
 use bellwether_core::trace::TraceContext;
 use bellwether_host::clock;
-use serde::Serialize;
-use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::timing::{Moment, Times, Timing};
@@ -26,21 +31,67 @@ use bellwether_core::job::identity::IfExists;
 pub use self::error::JobError;
 pub use self::kind::{AnyKind, JobKind, JoinKind, ParentKind, Untyped};
 pub use self::options::JobOptions;
+pub use self::template::JobTemplate;
 
-use self::options::Checked;
+use self::content::{Input, content, with_content};
+pub(crate) use self::kind::Typed;
+pub(crate) use self::options::Checked;
 
-/// A job to submit. `K` is its [`JobKind`], or [`Untyped`].
-#[derive(Debug)]
-pub struct Job<K = Untyped> {
-    id: Option<JobId>,
-    /// Or why there is none.
-    content: Result<(Kind, Payload), JobError>,
-    options: JobOptions,
-    timing: Timing,
-    if_exists: IfExists,
-    trace: Option<TraceContext>,
-    problem: Option<JobError>,
-    typed: PhantomData<fn() -> K>,
+with_content! {
+    /// A job to submit. `K` is its [`JobKind`], or [`Untyped`].
+    ///
+    /// An untyped job can be read from JSON, in the form that HTTP has:
+    ///
+    /// ```
+    /// use bellwether::Job;
+    ///
+    /// let text = r#"{"kind": "sum", "payload": [1, 2, 3], "id": "sum-1", "options": {"max_attempts": 3}}"#;
+    /// let job = serde_json::from_str::<Job>(text)?;
+    /// assert!(job.check().is_ok());
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    #[derive(Debug, Deserialize)]
+    #[cfg_attr(feature = "describe", derive(clap::Args, utoipa::ToSchema), schema(as = NewJob, bound = "", description = "A job to submit."))]
+    #[serde(deny_unknown_fields, bound(deserialize = "PhantomData<K>: Into<PhantomData<Untyped>>"))]
+    #[non_exhaustive]
+    pub struct Job<K = Untyped> {
+        /// Id of the job: letters, digits, `.`, `_` and `-`, at most 128 characters. The same id, kind and payload is the same
+        /// job, so submitting a job with an id again is safe. Default: a generated id.
+        #[cfg_attr(feature = "describe", arg(long), schema(value_type = Option<Name>))]
+        pub id: Option<String>,
+        /// Name of the job within its kind, instead of an id: the id is KIND:NAME.
+        #[cfg_attr(
+            feature = "describe",
+            arg(long, value_name = "NAME", conflicts_with = "id"),
+            schema(value_type = Option<Name>)
+        )]
+        pub named: Option<String>,
+        /// What to do if a job with this id exists. Default: same.
+        #[cfg_attr(
+            feature = "describe",
+            arg(long, value_name = "MODE", default_value = "same", hide_default_value = true)
+        )]
+        #[serde(default)]
+        pub if_exists: IfExists,
+        /// Do not start the job before this instant, such as 2026-11-21T11:33:00Z, at most ten years ahead.
+        #[cfg_attr(feature = "describe", arg(long, value_name = "INSTANT"))]
+        run_at: Option<InstantText>,
+        /// Do not start the job before this time has passed.
+        #[cfg_attr(feature = "describe", arg(long, value_name = "DURATION", conflicts_with = "run_at"))]
+        delay: Option<DurationText>,
+        /// Do not start the job after this instant: it is dead then.
+        #[cfg_attr(feature = "describe", arg(long, value_name = "INSTANT"))]
+        expires_at: Option<InstantText>,
+        /// Do not start the job after this time has passed: it is dead then.
+        #[cfg_attr(feature = "describe", arg(long, value_name = "DURATION", conflicts_with = "expires_at"))]
+        expires_in: Option<DurationText>,
+        #[cfg_attr(feature = "describe", arg(skip))]
+        #[serde(skip)]
+        trace: Option<TraceContext>,
+        #[cfg_attr(feature = "describe", arg(skip))]
+        #[serde(skip)]
+        typed: Typed<K>,
+    }
 }
 
 impl Job {
@@ -56,45 +107,36 @@ impl Job {
     /// Creates a job whose payload is JSON text, stored byte for byte. Malformed JSON is reported with line and column.
     #[must_use]
     pub fn json(kind: impl AsRef<str>, text: impl Into<String>) -> Self {
-        let text = text.into();
-        let valid =
-            serde_json::from_str::<IgnoredAny>(&text).map_err(|error| JobError::Json(error.to_string()));
-        Self::of(
-            kind,
-            valid.and_then(|_| {
-                Payload::plain(ContentType::json(), text.into_bytes()).map_err(JobError::Payload)
-            }),
-        )
+        Self::of(kind, Input::Bytes(text.into().into_bytes().into()))
     }
 
     /// Creates a job whose payload is bytes of any content type. For the bounds of the payload see [`Job::new`].
     #[must_use]
     pub fn raw(kind: impl AsRef<str>, content_type: &str, bytes: impl Into<Arc<[u8]>>) -> Self {
-        let content_type = ContentType::new(content_type).map_err(JobError::from);
-        let payload = |content_type| Payload::plain(content_type, bytes).map_err(JobError::Payload);
-        Self::of(kind, content_type.and_then(payload))
+        let job = Self::of(kind, Input::Bytes(bytes.into()));
+        Self { content_type: Some(content_type.to_owned()), ..job }
     }
 }
 
 impl<K> Job<K> {
     fn build<P: Serialize + ?Sized>(kind: impl AsRef<str>, payload: &P) -> Self {
-        let text = serde_json::to_vec(payload).map_err(|error| JobError::Json(error.to_string()));
-        Self::of(
-            kind,
-            text.and_then(|text| Payload::plain(ContentType::json(), text).map_err(JobError::Payload)),
-        )
+        Self::of(kind, Input::of(payload))
     }
 
-    fn of(kind: impl AsRef<str>, payload: Result<Payload, JobError>) -> Self {
-        let kind = Kind::new(kind).map_err(JobError::Name);
+    fn of(kind: impl AsRef<str>, payload: Input) -> Self {
         Self {
-            id: None,
-            content: kind.and_then(|kind| Ok((kind, payload?))),
+            kind: kind.as_ref().to_owned(),
+            payload,
+            content_type: None,
             options: JobOptions::default(),
-            timing: Timing::default(),
+            id: None,
+            named: None,
             if_exists: IfExists::default(),
+            run_at: None,
+            delay: None,
+            expires_at: None,
+            expires_in: None,
             trace: None,
-            problem: None,
             typed: PhantomData,
         }
     }
@@ -105,19 +147,14 @@ impl<K> Job<K> {
     /// `:` and `@` are refused: they separate the parts of composed ids ([`Job::named`], members of groups, ticks of
     /// schedules), so no explicit id can collide with one of those.
     #[must_use]
-    pub fn id(mut self, id: impl AsRef<str>) -> Self {
-        self.id = self.note(JobId::plain(id)).or(self.id.take());
-        self
+    pub fn id(self, id: impl AsRef<str>) -> Self {
+        Self { id: Some(id.as_ref().to_owned()), named: None, ..self }
     }
 
     /// Sets the id `{kind}:{name}`: the name is unique within the kind.
     #[must_use]
-    pub fn named(mut self, name: impl AsRef<str>) -> Self {
-        if let Ok((kind, _)) = &self.content {
-            let id = JobId::named(kind, name);
-            self.id = self.note(id).or(self.id.take());
-        }
-        self
+    pub fn named(self, name: impl AsRef<str>) -> Self {
+        Self { id: None, named: Some(name.as_ref().to_owned()), ..self }
     }
 
     /// Sets what the submission does if a job with this id exists. Default [`IfExists::Same`]. [`IfExists::Again`]
@@ -142,32 +179,28 @@ impl<K> Job<K> {
     ///
     /// In a [lane](Job::lane) the job takes its turn when it is submitted: the jobs behind it wait for it.
     #[must_use]
-    pub fn run_at(mut self, at: SystemTime) -> Self {
-        self.timing.start = Some(Moment::At(at));
-        self
+    pub fn run_at(self, at: SystemTime) -> Self {
+        Self { run_at: Some(at.into()), delay: None, ..self }
     }
 
     /// Sets the earliest start relative to the submission, by ZooKeeper's clock, so this machine's may be wrong. See
     /// [`Job::run_at`].
     #[must_use]
-    pub fn delay(mut self, delay: Duration) -> Self {
-        self.timing.start = Some(Moment::In(delay));
-        self
+    pub fn delay(self, delay: Duration) -> Self {
+        Self { run_at: None, delay: Some(delay.into()), ..self }
     }
 
     /// Sets the expiry. No attempt begins after this instant, by ZooKeeper's wall clock; the
     /// job is then dead. A running attempt continues, but if it fails after the expiry, it is not retried.
     #[must_use]
-    pub fn expires_at(mut self, at: SystemTime) -> Self {
-        self.timing.expiry = Some(Moment::At(at));
-        self
+    pub fn expires_at(self, at: SystemTime) -> Self {
+        Self { expires_at: Some(at.into()), expires_in: None, ..self }
     }
 
     /// Sets the expiry relative to the submission. See [`Job::expires_at`].
     #[must_use]
-    pub fn expires_in(mut self, wait: Duration) -> Self {
-        self.timing.expiry = Some(Moment::In(wait));
-        self
+    pub fn expires_in(self, wait: Duration) -> Self {
+        Self { expires_at: None, expires_in: Some(wait.into()), ..self }
     }
 
     /// Sets how many attempts may fail before the job is dead: see [`JobOptions::max_attempts`].
@@ -260,18 +293,33 @@ impl<K> Job<K> {
         self
     }
 
-    pub(crate) fn kind(&self) -> Result<&Kind, JobError> {
-        self.content.as_ref().map(|(kind, _)| kind).map_err(JobError::clone)
-    }
-
-    /// Whether an id was set.
+    /// Whether it has an id of its own.
     pub(crate) fn has_id(&self) -> bool {
-        self.id.is_some()
+        self.id.is_some() || self.named.is_some()
     }
 
-    /// Whether it has a rule for an existing job with its id.
-    pub(crate) fn has_if_exists(&self) -> bool {
-        self.if_exists != IfExists::default()
+    /// The field that the schedule would determine instead, with the alternative; `None` if a schedule can submit the job.
+    pub(crate) fn own(&self) -> Option<(&'static str, &'static str)> {
+        let id = "each tick has its own job, unless job_id of the schedule sets one id for all of them";
+        let again = "with job_id of the schedule, a tick opens an ended job again";
+        let tick = "it runs at the tick";
+        let expiry = "use expires_after of the schedule";
+        let fields = [
+            (self.id.is_some(), "id", id),
+            (self.named.is_some(), "named", id),
+            (self.if_exists != IfExists::default(), "if_exists", again),
+            (self.trace.is_some(), "traceparent", "the jobs of ticks belong to no trace"),
+            (self.run_at.is_some(), "run_at", tick),
+            (self.delay.is_some(), "delay", tick),
+            (self.expires_at.is_some(), "expires_at", expiry),
+            (self.expires_in.is_some(), "expires_in", expiry),
+        ];
+        fields.into_iter().find_map(|(given, field, instead)| given.then_some((field, instead)))
+    }
+
+    /// Returns what it has in common with the jobs of other ticks of a schedule.
+    pub(crate) fn template(&self) -> JobTemplate {
+        JobTemplate::of(self)
     }
 
     /// Checks whether a client without a [codec](crate::codec) can submit the job, without sending anything.
@@ -279,47 +327,44 @@ impl<K> Job<K> {
     /// # Errors
     /// The first error.
     pub fn check(&self) -> Result<(), JobError> {
-        self.check_at(clock::local())?;
-        let (_, payload) = self.content.as_ref().map_err(JobError::clone)?;
-        payload.check_stored().map_err(JobError::Payload)
+        let parts = self.parts(clock::local())?;
+        parts.payload.check_stored().map_err(JobError::Payload)
     }
 
     /// Like [`Job::check`], at the given time, and without the size of the payload.
     pub(crate) fn check_at(&self, now: WallMillis) -> Result<(), JobError> {
-        let kind = self.kind()?;
-        if let Some(problem) = &self.problem {
-            return Err(problem.clone());
-        }
-        self.options.check()?;
-        if self.options.dead_letter == Some(true) {
-            dead_letter_kind(kind)?;
-        }
+        self.parts(now).map(drop)
+    }
+
+    fn parts(&self, now: WallMillis) -> Result<Parts, JobError> {
+        let (kind, payload) = content(&self.kind, &self.payload, self.content_type.as_deref())?;
+        let options = self.options.checked_for(&kind)?;
+        let both = |first, second| Err(JobError::Both { first, second });
+        let id = match (&self.id, &self.named) {
+            (None, None) => None,
+            (Some(id), None) => Some(JobId::plain(id)?),
+            (None, Some(name)) => Some(JobId::named(&kind, name)?),
+            (Some(_), Some(_)) => return both("id", "named"),
+        };
+        let start = match (self.run_at, self.delay) {
+            (None, None) => None,
+            (Some(InstantText(at)), None) => Some(Moment::At(at)),
+            (None, Some(DurationText(delay))) => Some(Moment::In(delay)),
+            (Some(_), Some(_)) => return both("run_at", "delay"),
+        };
+        let expiry = match (self.expires_at, self.expires_in) {
+            (None, None) => None,
+            (Some(InstantText(at)), None) => Some(Moment::At(at)),
+            (None, Some(DurationText(wait))) => Some(Moment::In(wait)),
+            (Some(_), Some(_)) => return both("expires_at", "expires_in"),
+        };
         // A delayed entry could be replaced by another one of the same minute unseen, which would then be promoted
         // instead.
-        if self.if_exists == IfExists::Again && self.timing.start.is_some() {
+        if self.if_exists == IfExists::Again && start.is_some() {
             return Err(JobError::AgainWithStart);
         }
-        self.timing.at(now)?;
-        Ok(())
-    }
-
-    fn note<T>(&mut self, made: Result<T, NameError>) -> Option<T> {
-        match made {
-            Ok(value) => Some(value),
-            Err(error) => {
-                self.wrong(JobError::Name(error));
-                None
-            }
-        }
-    }
-
-    /// Stores the first error.
-    fn wrong(&mut self, error: JobError) {
-        self.problem.get_or_insert(error);
-    }
-
-    pub(crate) fn mode(&self) -> IfExists {
-        self.if_exists
+        let times = Timing { start, expiry }.at(now)?;
+        Ok(Parts { id, kind, payload, options, times })
     }
 
     /// Checks the job and returns its id and the record to store, with a new token and, if no id was set, a new id. The
@@ -329,11 +374,10 @@ impl<K> Job<K> {
         submitted_at: WallMillis,
         uuid: impl Fn() -> Uuid,
     ) -> Result<(JobId, JobRecord), JobError> {
-        self.check_at(submitted_at)?;
-        let (kind, payload) = self.content?;
-        let Checked { policy, placement, priority } = self.options.checked()?;
-        let Times { not_before, expires_at } = self.timing.at(submitted_at)?;
-        let id = self.id.unwrap_or_else(|| JobId::from_uuid(uuid()));
+        let Parts { id, kind, payload, options, times } = self.parts(submitted_at)?;
+        let Checked { policy, placement, priority } = options;
+        let Times { not_before, expires_at } = times;
+        let id = id.unwrap_or_else(|| JobId::from_uuid(uuid()));
         let record = JobRecord {
             policy,
             placement,
@@ -347,16 +391,30 @@ impl<K> Job<K> {
     }
 }
 
+/// The checked parts of a job.
+struct Parts {
+    id: Option<JobId>,
+    kind: Kind,
+    payload: Payload,
+    options: Checked,
+    times: Times,
+}
+
 impl<K> Clone for Job<K> {
     fn clone(&self) -> Self {
         Self {
-            id: self.id.clone(),
-            content: self.content.clone(),
+            kind: self.kind.clone(),
+            payload: self.payload.clone(),
+            content_type: self.content_type.clone(),
             options: self.options.clone(),
-            timing: self.timing,
+            id: self.id.clone(),
+            named: self.named.clone(),
             if_exists: self.if_exists,
+            run_at: self.run_at,
+            delay: self.delay,
+            expires_at: self.expires_at,
+            expires_in: self.expires_in,
             trace: self.trace,
-            problem: self.problem.clone(),
             typed: PhantomData,
         }
     }

@@ -71,6 +71,7 @@ mod timestamp;
 mod timing;
 mod view;
 mod wait;
+mod worker_change;
 mod worker_jobs;
 
 use std::fmt;
@@ -95,7 +96,7 @@ pub use bellwether_core::job::AttemptOutcome;
 pub use bellwether_core::job::identity::{Accepted, IfExists};
 pub use clocks::WrongClock;
 pub use cluster::{
-    DrainedWorker, LeaderView, UpdateWorkerError, WorkerInfo, WorkerSettings, WorkerSettingsError, WorkerView,
+    ChangeWorkerError, DrainedWorker, LeaderView, WorkerInfo, WorkerSettings, WorkerSettingsError, WorkerView,
 };
 pub use control::{Cancelled, Retried};
 pub use depths::{Depths, RecordTotals};
@@ -108,15 +109,15 @@ pub use group::{
     FurtherGroup, Group, GroupHandle, GroupRecordView, GroupStage, GroupSummary, GroupView, GroupWaitError,
     Member, MemberEnd, MemberError, Members,
 };
-pub use job::{AnyKind, Job, JobError, JobKind, JobOptions, JoinKind, ParentKind, Untyped};
+pub use job::{AnyKind, Job, JobError, JobKind, JobOptions, JobTemplate, JoinKind, ParentKind, Untyped};
 pub use kinds::{KindView, Paused};
 pub use lane_list::LaneView;
 pub use list::{Cursor, CursorError, Filter, Listing, PageLimits};
 pub use page::{MAX_PAGE, Page};
-pub use purge::{Ended, Purge, Purged};
-pub use retention::SetRetentionError;
+pub use purge::{Ended, Purge, PurgeError, Purged};
+pub use retention::{ChangeRetentionError, RetentionChange};
 pub use schedule::{
-    Added, PastTick, Schedule, ScheduleChange, ScheduleError, ScheduleRecordView, ScheduleState,
+    Added, PastTick, Rule, Schedule, ScheduleChange, ScheduleError, ScheduleRecordView, ScheduleState,
     ScheduleTicks, ScheduleView, Schedules,
 };
 pub use setting::Setting;
@@ -126,6 +127,7 @@ pub use timestamp::rfc3339;
 pub use timing::TimingError;
 pub use view::{JobView, State, WaitReason};
 pub use wait::MAX_WATCHED;
+pub use worker_change::WorkerChange;
 
 use runtime::{OnTokio, Runtime};
 use session::Session;

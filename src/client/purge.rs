@@ -16,16 +16,19 @@ use std::time::Duration;
 
 use bellwether_core::budget::{MAX_READ_BATCH, MIN_RETENTION};
 use bellwether_core::change::{Change, ChangeKind};
+use bellwether_core::duration::DurationText;
 use bellwether_core::group::End;
 use bellwether_core::job::{JobRecord, JobState, Verdict};
 use bellwether_core::name::{JobId, Kind};
 use bellwether_core::path::{self, Bucket, SubBucket};
+use bellwether_core::remedy::ErrorClass;
 use bellwether_core::retention;
 use bellwether_core::segment::SegmentId;
 use bellwether_core::time::{Millis, WallMillis};
 use bellwether_core::txn::{self, Op};
 use bellwether_core::wire;
 use bellwether_zk::Node;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Client;
 use super::error::{Error, Subject};
@@ -63,13 +66,15 @@ impl ServerClock {
 }
 
 /// How a job ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "describe", derive(clap::ValueEnum), value(rename_all = "snake_case"))]
 pub enum Ended {
-    /// It returned a result.
+    /// The job succeeded.
     Succeeded,
-    /// A client cancelled it.
+    /// The job was cancelled.
     Cancelled,
-    /// It is dead: it reached the limit of failures or losses, expired, or could never succeed.
+    /// The job failed or lost its workers too often, can never succeed, or expired.
     #[default]
     Dead,
 }
@@ -84,28 +89,66 @@ impl Ended {
     }
 }
 
-/// Selects the records to purge. Default: the records of dead jobs. Jobs that have not ended cannot be purged: cancel them
-/// first.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
+/// Which records of ended jobs to remove: of given jobs, or of all jobs with a state, kind and age.
+///
+/// Jobs that have not ended cannot be purged: cancel them first.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "describe", derive(clap::Args, utoipa::ToSchema), schema(as = NewPurge))]
+#[serde(deny_unknown_fields)]
+#[must_use]
 pub struct Purge {
-    /// How the jobs ended.
-    pub state: Ended,
+    /// Only these jobs, in any final state. Without them, the jobs are selected by state, kind and age.
+    #[cfg_attr(
+        feature = "describe",
+        arg(value_name = "JOB", conflicts_with_all = ["state", "kind", "older_than"]),
+        schema(value_type = Vec<JobId>, required = false, max_items = 1000)
+    )]
+    #[serde(default, deserialize_with = "not_null")]
+    jobs: Option<Vec<JobId>>,
+    /// Final state of the jobs. Default: dead.
+    #[cfg_attr(
+        feature = "describe",
+        arg(long),
+        schema(value_type = Ended, required = false, default = "dead")
+    )]
+    #[serde(default, deserialize_with = "not_null")]
+    state: Option<Ended>,
     /// Only jobs of this kind.
-    pub kind: Option<Kind>,
-    /// Only jobs that ended at least this long ago.
-    pub older_than: Duration,
+    #[cfg_attr(feature = "describe", arg(long), schema(value_type = Kind, required = false))]
+    #[serde(default, deserialize_with = "not_null")]
+    kind: Option<Kind>,
+    /// Only jobs that ended at least this long ago. Default: 0s.
+    #[cfg_attr(
+        feature = "describe",
+        arg(long, value_name = "DURATION"),
+        schema(value_type = DurationText, required = false, default = "0s")
+    )]
+    #[serde(default, deserialize_with = "not_null")]
+    older_than: Option<DurationText>,
+    /// Whether to remove the records. Without this they are only counted.
+    #[cfg_attr(feature = "describe", arg(long))]
+    #[serde(default)]
+    remove: bool,
+}
+
+/// Reads a value that may be left out, but not be null: a program that failed to compute it would select more jobs.
+fn not_null<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
 }
 
 impl Purge {
     /// Selects the records of jobs that ended in this way.
-    #[must_use]
     pub fn of(state: Ended) -> Self {
-        Self { state, ..Self::default() }
+        Self { state: Some(state), ..Self::default() }
+    }
+
+    /// Selects the records of these jobs, however they ended. Other jobs are kept and not counted, and so are succeeded jobs that are
+    /// stored together with others.
+    pub fn jobs(jobs: impl IntoIterator<Item = JobId>) -> Self {
+        Self { jobs: Some(jobs.into_iter().collect()), ..Self::default() }
     }
 
     /// Selects only jobs of this kind.
-    #[must_use]
     pub fn kind(mut self, kind: impl Into<Option<Kind>>) -> Self {
         self.kind = kind.into();
         self
@@ -113,12 +156,53 @@ impl Purge {
 
     /// Selects only jobs that ended at least this long ago. Default: all. The time of the end is the later one of two clocks:
     /// the clock of the process that ended the job, and ZooKeeper's clock. The present time is ZooKeeper's.
-    #[must_use]
     pub fn older_than(mut self, age: Duration) -> Self {
-        self.older_than = age;
+        self.older_than = Some(age.into());
         self
     }
+
+    /// Sets whether the records are removed. Default: no, they are only counted.
+    pub fn remove(self, remove: bool) -> Self {
+        Self { remove, ..self }
+    }
+
+    /// Whether the records are removed.
+    #[must_use]
+    pub fn removes(&self) -> bool {
+        self.remove
+    }
+
+    /// The given jobs; `None` if they are selected by state, kind and age.
+    #[must_use]
+    pub fn given(&self) -> Option<&[JobId]> {
+        self.jobs.as_deref()
+    }
 }
+
+/// A purge failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PurgeError {
+    /// It selects jobs in two ways. Nothing was sent.
+    #[error("give either jobs, or state, kind and older_than")]
+    TwoSelections,
+    /// ZooKeeper did not answer, or records change repeatedly. What the last progress reported is done.
+    #[error(transparent)]
+    Client(#[from] Error),
+}
+
+impl PurgeError {
+    /// Returns the class of the error.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::TwoSelections => ErrorClass::Invalid,
+            Self::Client(error) => error.class(),
+        }
+    }
+}
+
+bellwether_core::impl_remedy!(PurgeError);
 
 /// The ended jobs of a page that are meant.
 #[derive(Debug, Clone, Copy)]
@@ -134,9 +218,9 @@ impl Selection<'_> {
         match self {
             Self::Any => true,
             Self::Of(purge) => {
-                ended == purge.state
+                ended == purge.state.unwrap_or_default()
                     && purge.kind.as_ref().is_none_or(|only| only == kind)
-                    && age >= purge.older_than
+                    && purge.older_than.is_none_or(|DurationText(least)| age >= least)
             }
         }
     }
@@ -168,11 +252,12 @@ impl Purged {
 }
 
 impl Client {
-    /// Removes the records of ended jobs. Their ids can be used again. Calls `progress` about every hundred records.
+    /// Removes the selected records of ended jobs if the purge [removes](Purge::remove) them, and otherwise counts them. The ids of
+    /// removed records can be used again. Calls `progress` about every hundred records.
     ///
     /// A record that cannot be read is kept. The record of a job in a group is kept too: it is removed with its
     /// group. Jobs that were submitted together may be stored together: those that succeeded are removed when all of them have ended
-    /// and are selected.
+    /// and are selected. A count writes once, to learn ZooKeeper's time.
     ///
     /// # Errors
     /// Fails if ZooKeeper does not answer within the client's deadline, which applies to each page;
@@ -180,32 +265,14 @@ impl Client {
     ///
     /// # Cancellation
     /// A dropped call has removed what `progress` reported, and at most one more page.
-    pub async fn purge(&self, purge: &Purge, progress: impl FnMut(Purged)) -> Result<Purged, Error> {
-        self.walk(purge, true, progress).await
-    }
-
-    /// Removes the records of these jobs that have ended in any way, under the rules of [`Client::purge`]. The other jobs are
-    /// kept and not counted, and so are succeeded jobs that are stored together with others. [`Purged::buckets`] stays 0.
-    ///
-    /// # Errors
-    /// The errors of [`Client::purge`].
-    ///
-    /// # Cancellation
-    /// As for [`Client::purge`].
-    pub async fn purge_jobs(&self, jobs: &[JobId], progress: impl FnMut(Purged)) -> Result<Purged, Error> {
-        self.walk_jobs(jobs, true, progress).await
-    }
-
-    /// Like [`Client::purge_jobs`], but removes nothing. It writes once, to learn ZooKeeper's time.
-    ///
-    /// # Errors
-    /// The errors of [`Client::would_purge`].
-    pub async fn would_purge_jobs(
-        &self,
-        jobs: &[JobId],
-        progress: impl FnMut(Purged),
-    ) -> Result<Purged, Error> {
-        self.walk_jobs(jobs, false, progress).await
+    pub async fn purge(&self, purge: &Purge, progress: impl FnMut(Purged)) -> Result<Purged, PurgeError> {
+        Ok(match &purge.jobs {
+            None => self.walk(purge, progress).await?,
+            Some(_) if purge.state.is_some() || purge.kind.is_some() || purge.older_than.is_some() => {
+                return Err(PurgeError::TwoSelections);
+            }
+            Some(jobs) => self.walk_jobs(jobs, purge.remove, progress).await?,
+        })
     }
 
     async fn walk_jobs(
@@ -225,20 +292,7 @@ impl Client {
         Ok(done)
     }
 
-    /// Like [`Client::purge`], but removes nothing. It writes once, to learn ZooKeeper's time.
-    ///
-    /// # Errors
-    /// Fails if ZooKeeper does not answer within the client's deadline, which applies to each page.
-    pub async fn would_purge(&self, purge: &Purge, progress: impl FnMut(Purged)) -> Result<Purged, Error> {
-        self.walk(purge, false, progress).await
-    }
-
-    async fn walk(
-        &self,
-        purge: &Purge,
-        remove: bool,
-        mut progress: impl FnMut(Purged),
-    ) -> Result<Purged, Error> {
+    async fn walk(&self, purge: &Purge, mut progress: impl FnMut(Purged)) -> Result<Purged, Error> {
         let mut done = Purged::default();
         let clock = self.server_clock().await?;
         let buckets = Bucket::all().collect::<Vec<_>>();
@@ -251,11 +305,11 @@ impl Client {
             let (segments, jobs): (Vec<_>, Vec<_>) = names.partition(|id| SegmentId::of_job(id).is_some());
             let segments = segments.iter().filter_map(SegmentId::of_job).collect::<Vec<_>>();
             for page in jobs.chunks(PAGE) {
-                self.page(Selection::Of(purge), remove, page, clock, &mut done).await?;
+                self.page(Selection::Of(purge), purge.remove, page, clock, &mut done).await?;
                 progress(done);
             }
             for page in segments.chunks(SEGMENTS) {
-                self.segment_page(purge, remove, page, clock, &mut done).await?;
+                self.segment_page(purge, page, clock, &mut done).await?;
                 progress(done);
             }
             done.buckets += few.len();

@@ -10,6 +10,7 @@ use bellwether_core::retention::Retention;
 use bellwether_core::worker::PauseRecord;
 use bellwether_core::{path, wire};
 
+use super::RetentionChange;
 use super::error::{Error, Subject};
 use super::in_memory::{Answer, BEGINNING, Request, World, kind};
 
@@ -23,8 +24,14 @@ fn newer(mut data: Vec<u8>) -> Vec<u8> {
     data
 }
 
+const TWO_DAYS: Duration = Duration::from_secs(2 * 86_400);
+
 fn two_days() -> Retention {
-    Retention::default().succeeded(Duration::from_secs(2 * 86_400))
+    Retention::default().succeeded(TWO_DAYS)
+}
+
+fn succeeded() -> RetentionChange {
+    RetentionChange::new().succeeded(TWO_DAYS)
 }
 
 #[test]
@@ -34,13 +41,13 @@ fn a_retention_is_written_once_and_read_back_after_a_lost_reply() {
         let client = world.client();
         assert_eq!(world.run(client.retention()), Ok(None));
         world.once(Request::is_write, [lost]);
-        assert_eq!(world.run(client.update_retention(|_| two_days())).unwrap().value, two_days());
+        assert_eq!(world.run(client.change_retention(&succeeded())).unwrap().value, two_days());
         assert_eq!(writes(&world), copies);
         assert_eq!(world.run(client.retention()).unwrap().unwrap().value, two_days());
-        world.run(client.set_retention(two_days())).unwrap();
+        world.run(client.change_retention(&succeeded())).unwrap();
         assert_eq!(writes(&world), 0, "it is so already");
-        let records = |there: Retention| there.records(7);
-        assert_eq!(world.run(client.update_retention(records)).unwrap().value, records(two_days()));
+        let records = RetentionChange::new().records(7);
+        assert_eq!(world.run(client.change_retention(&records)).unwrap().value, two_days().records(7));
         assert_eq!(world.tree().get(path::RETENTION).unwrap().version, 1);
     }
 }
@@ -52,13 +59,16 @@ fn a_retention_that_cannot_be_read_is_replaced_unless_a_newer_build_wrote_it() {
     world.tree().put(path::RETENTION, *b"?");
     let unreadable = world.run(client.retention()).unwrap_err();
     assert!(matches!(&unreadable, Error::Settings { path: path::RETENTION, .. }));
-    assert_eq!(world.run(client.update_retention(|there| there)).unwrap().value, Retention::default());
+    assert_eq!(
+        world.run(client.change_retention(&RetentionChange::new())).unwrap().value,
+        Retention::default()
+    );
     world.tree().put(path::RETENTION, newer(wire::encode(&Noted::unchanged(two_days()))));
-    let error = world.run(client.set_retention(two_days())).unwrap_err();
+    let error = world.run(client.change_retention(&succeeded())).unwrap_err();
     assert_eq!(error.class(), ErrorClass::Unreadable);
-    let short = Retention::default().dead(Duration::ZERO);
+    let short = RetentionChange::new().dead(Duration::ZERO);
     world.tree().put(path::RETENTION, *b"?");
-    assert_eq!(world.run(client.set_retention(short)).unwrap_err().class(), ErrorClass::Invalid);
+    assert_eq!(world.run(client.change_retention(&short)).unwrap_err().class(), ErrorClass::Invalid);
 }
 
 #[test]
@@ -78,7 +88,7 @@ fn a_setting_that_changes_at_each_try_is_contended() {
         Answer::Serve
     });
     let contended = |subject| Error::Contended { subject, tries: 16 };
-    assert_eq!(world.run(client.set_retention(two_days())), Err(contended(Subject::Retention).into()));
+    assert_eq!(world.run(client.change_retention(&succeeded())), Err(contended(Subject::Retention).into()));
     assert_eq!(writes(&world), 16);
     assert_eq!(world.run(client.set_placement_strategy(strategy())), Err(contended(Subject::Placement)));
     assert_eq!(writes(&world), 16);

@@ -31,6 +31,7 @@ fn escaped(bytes: &[u8]) -> usize {
 
 /// The state of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "describe", derive(clap::ValueEnum), value(rename_all = "snake_case"))]
 #[serde(rename_all = "snake_case")]
 pub enum State {
     /// Waits for a worker.
@@ -89,7 +90,9 @@ impl fmt::Display for State {
 }
 
 /// Why an open job does not run now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "describe", derive(clap::ValueEnum), value(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum WaitReason {
     /// No live worker has a handler for its kind.
@@ -111,13 +114,17 @@ pub enum WaitReason {
     NoLeader,
     /// Its kind is paused.
     Paused,
-    /// Its start time has not come yet: [`JobView::not_before`].
+    /// Its start time has not come yet.
+    ///
+    /// See [`JobView::not_before`].
     NotBefore,
     /// Its backoff is not over.
     Backoff,
     /// Its worker was lost, and the leader will requeue it.
     WorkerLost,
-    /// Another job of its lane comes before it: [`JobView::behind`].
+    /// Another job of its lane comes before it.
+    ///
+    /// See [`JobView::behind`].
     Lane,
     /// It has a lane but no turn in it, because an operator deleted the turn: cancel and retry it.
     NoTurn,

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
+use bellwether::client::WorkerChange;
 use bellwether::schedule::Overlap;
 use bellwether::testing::ClusterNode;
 use bellwether::testing::actors::{Fault, Kind, Planned, roster};
@@ -269,9 +270,9 @@ async fn drain_grace_exceeded(stage: &Stage) {
 async fn changed_by_operator(stage: &Stage) {
     let client = stage.cluster.client();
     let worker = client.workers().await.unwrap().remove(0).id;
-    let paused = vec![JobKind::new("quick").unwrap()];
+    let pause = WorkerChange::new().pause_kinds([JobKind::new("quick").unwrap()]);
     // A fault may have ended this worker; then it no longer exists.
-    let set = client.update_worker(worker, |old| old.paused_kinds(paused.clone())).await.unwrap();
+    let set = client.change_worker(worker, &pause).await.unwrap();
     if set.is_some() {
         stage.met("executor_pool", "Settings").await;
     }

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use bellwether::client::{Cancelled, Changed, IfExists, Retried, Schedule, ScheduleChange};
+use bellwether::client::{
+    Cancelled, Changed, IfExists, RetentionChange, Retried, Schedule, ScheduleChange, WorkerChange,
+};
 use bellwether::placement::BuiltInStrategy;
-use bellwether::{Client, Group, HandlerError, Handlers, Job, JobId, Kind, Node, Retention, ScheduleId};
+use bellwether::{Client, Group, HandlerError, Handlers, Job, JobId, Kind, Node, ScheduleId};
 use bellwether_core::change::Change;
 use bellwether_testkit::{eventually, namespace};
 
@@ -71,13 +73,13 @@ async fn settings_name_who_set_them() {
         .await
         .unwrap();
     assert_eq!(ada.retention().await.unwrap().unwrap().changed, None, "it has its default value");
-    let shorter = |there: Retention| there.records(1_000);
+    let shorter = RetentionChange::new().records(1_000);
     assert_eq!(
-        told(ada.update_retention(shorter).await.unwrap().changed.as_ref()),
+        told(ada.change_retention(&shorter).await.unwrap().changed.as_ref()),
         Some(("set", "ada@host"))
     );
     assert_eq!(
-        told(bob.update_retention(shorter).await.unwrap().changed.as_ref()),
+        told(bob.change_retention(&shorter).await.unwrap().changed.as_ref()),
         Some(("set", "ada@host")),
         "bob changed nothing"
     );
@@ -92,7 +94,7 @@ async fn settings_name_who_set_them() {
     eventually("the worker is registered", SOON, async || worker().await.is_some()).await;
     let id = ada.workers().await.unwrap()[0].id;
     assert_eq!(worker().await.unwrap().changed, None);
-    bob.update_worker(id, |there| there.slots(2)).await.unwrap();
+    bob.change_worker(id, &WorkerChange::new().slots(2)).await.unwrap();
     // The worker publishes the new number of slots, and keeps the note.
     let published = async || ada.workers().await.unwrap()[0].info.clone().unwrap().slots == 2;
     eventually("the slots are published", SOON, published).await;

@@ -93,7 +93,7 @@ async fn a_purge_whose_first_write_is_lost_writes_again() {
         } else {
             proxy.drop_request_and_cut(is_clock, Cut::Reset)
         };
-        let purged = client.purge(&Purge::of(Ended::Cancelled), |_| {}).await.unwrap();
+        let purged = client.purge(&Purge::of(Ended::Cancelled).remove(true), |_| {}).await.unwrap();
         fault.fired().await;
         assert_eq!((purged.removed, purged.too_recent), (0, 1), "{name}");
     }

@@ -125,7 +125,7 @@ async fn changes_that_change_nothing_keep_the_version_and_a_pause_hides_the_next
     let same = ScheduleChange::default().grace(resumed.grace).overlap(resumed.overlap);
     assert_eq!(record(schedules.change(&name, &same).await.unwrap()).spec_version, 1);
     let interval = When::Every { interval: 2 * HOUR, anchor: SystemTime::UNIX_EPOCH };
-    let change = ScheduleChange::default().when(interval.clone()).misfire(Misfire::Skip).grace(2 * HOUR);
+    let change = ScheduleChange::new().every(2 * HOUR).misfire(Misfire::Skip).grace(2 * HOUR);
     let changed = record(schedules.change(&name, &change.overlap(Overlap::Forbid)).await.unwrap());
     assert_eq!((changed.spec_version, changed.when, changed.grace), (2, interval, 2 * HOUR));
     assert_eq!((changed.misfire, changed.overlap), (Misfire::Skip, Overlap::Forbid));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bellwether::client::{Cause, UpdateWorkerError, WaitReason, WorkerSettings};
+use bellwether::client::{Cause, ChangeWorkerError, WaitReason, WorkerChange, WorkerSettings};
 use bellwether::placement::BuiltInStrategy;
 use bellwether::{Client, Handlers, Job, Kind, Node, Tag, WorkerId};
 use bellwether_core::path;
@@ -16,6 +16,14 @@ fn kind(name: &str) -> Kind {
     Kind::new(name).unwrap()
 }
 
+fn pause(name: &str) -> WorkerChange {
+    WorkerChange::new().pause_kinds([kind(name)])
+}
+
+fn reset() -> WorkerChange {
+    WorkerChange::new().reset(true)
+}
+
 fn paused(name: &str) -> WorkerSettings {
     WorkerSettings::default().paused_kinds(vec![kind(name)])
 }
@@ -26,10 +34,10 @@ async fn settings_are_written_once_within_their_bounds() {
     let (client, fake) = (client(&to).await, FakeCluster::new(&to).await);
     let worker = fake.worker(&["mail", "sum"], 4, &["eu"]).await;
     let tags = vec![Tag::new("gpu").unwrap(), Tag::new("eu").unwrap(), Tag::new("gpu").unwrap()];
-    let wanted = WorkerSettings::default().slots(2).tags(tags).paused_kinds(vec![kind("sum")]);
-    let set = client.update_worker(worker, |_| wanted.clone()).await.unwrap().unwrap();
+    let wanted = WorkerChange::new().slots(2).tags(tags).pause_kinds([kind("sum")]);
+    let set = client.change_worker(worker, &wanted).await.unwrap().unwrap();
     assert_eq!(set.value.tags, Some(vec![Tag::new("eu").unwrap(), Tag::new("gpu").unwrap()]));
-    assert_eq!(client.update_worker(worker, |_| wanted.clone()).await, Ok(Some(set.clone())));
+    assert_eq!(client.change_worker(worker, &wanted).await, Ok(Some(set.clone())));
     assert_eq!(fake.read(path::worker(worker)).await.version, 1, "nothing to change, nothing written");
     let info = client.workers().await.unwrap().remove(0).info.unwrap();
     assert_eq!((info.slots, &info.settings), (2, &set));
@@ -39,18 +47,18 @@ async fn settings_are_written_once_within_their_bounds() {
     assert_eq!((of("sum").slots, &of("sum").paused_on), (0, &vec![worker]));
     assert_eq!((of("mail").slots, of("mail").paused_on.len()), (2, 0));
 
-    let refused = client.update_worker(worker, |_| paused("smu")).await.unwrap_err();
-    assert!(matches!(refused, UpdateWorkerError::Invalid(_)), "{refused:?}");
+    let refused = client.change_worker(worker, &pause("smu")).await.unwrap_err();
+    assert!(matches!(refused, ChangeWorkerError::Invalid(_)), "{refused:?}");
     assert_eq!(refused.to_string(), "the worker has no handler for kind smu");
-    let many = WorkerSettings::default().slots(4_097);
-    assert!(client.update_worker(worker, |_| many.clone()).await.is_err());
+    let many = WorkerChange::new().slots(4_097);
+    assert!(client.change_worker(worker, &many).await.is_err());
     assert_eq!(client.workers().await.unwrap()[0].info.as_ref().unwrap().settings, set, "nothing was set");
 
-    client.update_worker(worker, |_| WorkerSettings::default()).await.unwrap();
+    client.change_worker(worker, &reset()).await.unwrap();
     let info = client.workers().await.unwrap().remove(0).info.unwrap();
     assert_eq!((info.slots, info.tags), (4, vec![Tag::new("eu").unwrap()]));
     let none = WorkerId::new(uuid::Uuid::from_u128(7));
-    assert_eq!(client.update_worker(none, |_| paused("sum")).await, Ok(None));
+    assert_eq!(client.change_worker(none, &pause("sum")).await, Ok(None));
 }
 
 #[tokio::test]
@@ -61,12 +69,12 @@ async fn settings_with_a_lost_reply_are_read_back() {
     let worker = fake.worker(&["sum"], 4, &[]).await;
     let change = |request: &Request<'_>| request.op == op::MULTI && request.mentions("/workers/");
     let lost = proxy.swallow_reply_and_cut(change, Cut::Fin);
-    let set = client.update_worker(worker, |_| paused("sum")).await.unwrap().unwrap();
+    let set = client.change_worker(worker, &pause("sum")).await.unwrap().unwrap();
     assert_eq!(set.value, paused("sum"));
     assert!(lost.has_fired());
     let lost = proxy.drop_request_and_cut(change, Cut::Fin);
     let usual = WorkerSettings::default();
-    let set = client.update_worker(worker, |_| WorkerSettings::default()).await.unwrap().unwrap();
+    let set = client.change_worker(worker, &reset()).await.unwrap().unwrap();
     assert_eq!(set.value, usual);
     assert!(lost.has_fired());
     assert_eq!(fake.read(path::worker(worker)).await.version, 2, "each was written once");
@@ -79,7 +87,7 @@ async fn a_job_explains_that_its_kind_is_paused_on_each_worker() {
     let worker = fake.worker(&["sum"], 4, &[]).await;
     fake.lead().await;
     let job = client.submit(Job::new("sum", &1)).await.unwrap();
-    client.update_worker(worker, |_| paused("sum")).await.unwrap();
+    client.change_worker(worker, &pause("sum")).await.unwrap();
     assert_eq!(client.get(job.id()).await.unwrap().unwrap().waiting, Some(WaitReason::PausedOnWorkers));
     let cause = client.explain(job.id()).await.unwrap().cause;
     assert_eq!(cause, Cause::PausedOnWorkers { kind: kind("sum"), workers: 1 });
@@ -144,12 +152,12 @@ async fn no_job_is_assigned_to_a_worker_on_which_its_kind_is_paused() {
     worker_of(&client, "two").await;
     // Of two idle workers the default strategy always chooses the same.
     client.set_placement_strategy(BuiltInStrategy::RoundRobin.into()).await.unwrap();
-    for settings in [paused("where"), WorkerSettings::default().slots(0)] {
-        client.update_worker(one, |_| settings.clone()).await.unwrap();
+    for change in [pause("where"), WorkerChange::new().slots(0)] {
+        client.change_worker(one, &change).await.unwrap();
         for _ in 0..10 {
             assert_eq!(runs_on(&client).await, "two", "from the moment the call has returned");
         }
-        client.update_worker(one, |_| WorkerSettings::default()).await.unwrap();
+        client.change_worker(one, &reset()).await.unwrap();
         eventually("it is assigned jobs again", SOON, async || runs_on(&client).await == "one").await;
     }
     for node in nodes {
@@ -164,8 +172,8 @@ async fn slots_change_at_run_time_and_running_jobs_continue() {
     let node = node(&to, "one", 1, &gate).await;
     let worker = worker_of(&client, "one").await;
     let slots = async |slots| {
-        let wanted = WorkerSettings::default().slots(slots);
-        client.update_worker(worker, |_| wanted.clone()).await.unwrap();
+        let wanted = WorkerChange::new().slots(slots);
+        client.change_worker(worker, &wanted).await.unwrap();
     };
     let mut jobs = Vec::new();
     for _ in 0..6 {

@@ -10,8 +10,9 @@
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
+use bellwether::client::RetentionChange;
 use bellwether::error::chain;
-use bellwether::{Client, ConnectString, Retention};
+use bellwether::{Client, ConnectString};
 use futures::future::{try_join, try_join_all};
 use serde::Serialize;
 use tokio::time::{interval, sleep};
@@ -120,8 +121,8 @@ pub async fn run(
 }
 
 async fn keep_briefly(client: &Client) -> Result<(), String> {
-    let retention = Retention::default().succeeded(KEPT);
-    client.set_retention(retention).await.map_err(|error| chain(&error))
+    let change = RetentionChange::new().succeeded(KEPT);
+    client.change_retention(&change).await.map(drop).map_err(|error| chain(&error))
 }
 
 async fn steady(

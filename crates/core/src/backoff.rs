@@ -4,21 +4,27 @@
 //! comes immediately. The other half is random, so that jobs that failed together do not retry together ("equal jitter"
 //! of the AWS Architecture Blog, *Exponential Backoff And Jitter*, 2015).
 
+use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::duration::text;
+#[cfg(feature = "describe")]
+use crate::duration::DurationText;
+use crate::duration::{self, DurationError, text};
 use crate::time::as_millis;
 
 /// The bounds of the waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Backoff {
-    /// The first wait before jitter.
+    /// The wait after the first failure, before jitter.
+    #[cfg_attr(feature = "describe", schema(value_type = DurationText))]
     #[serde(with = "text")]
     pub initial: Duration,
     /// The longest wait.
+    #[cfg_attr(feature = "describe", schema(value_type = DurationText))]
     #[serde(with = "text")]
     pub max: Duration,
 }
@@ -33,6 +39,28 @@ impl Backoff {
         let spread = whole - half;
         Duration::from_millis(half + random % (spread + 1))
     }
+}
+
+/// Reads both waits as one text: `1s..5m`.
+impl FromStr for Backoff {
+    type Err = BackoffError;
+
+    fn from_str(text: &str) -> Result<Self, BackoffError> {
+        let (initial, max) = text.split_once("..").ok_or(BackoffError::Form)?;
+        Ok(Self { initial: duration::parse(initial)?, max: duration::parse(max)? })
+    }
+}
+
+/// A text is not a backoff.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BackoffError {
+    /// It is not two durations.
+    #[error("give the first and the longest wait, such as 1s..5m")]
+    Form,
+    /// A wait is not a duration.
+    #[error(transparent)]
+    Duration(#[from] DurationError),
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@
 
 use std::fmt;
 
+use serde::Serialize;
+
 use crate::budget::{MAX_BY_BYTES, MAX_NOTE_BYTES};
 use crate::time::WallMillis;
 
@@ -103,18 +105,20 @@ pub struct Change {
 }
 
 /// What an author did with a job, a schedule, a group or a setting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "describe", derive(clap::ValueEnum), value(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum ChangeKind {
     /// Added a schedule.
     Added,
-    /// Cancelled a job, or asked its worker to stop it.
+    /// Cancelled a job.
     Cancelled,
     /// Opened an ended job again.
     Reopened,
     /// Released a job from quarantine.
     Released,
-    /// Changed the specification of a schedule.
+    /// Changed a schedule.
     Replaced,
     /// Paused a schedule.
     Paused,

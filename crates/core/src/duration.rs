@@ -6,8 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use serde::de::{Deserialize, Deserializer, Error, Visitor};
-use serde::ser::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::time::as_millis;
 
@@ -116,30 +115,17 @@ impl fmt::Display for DurationText {
     }
 }
 
-impl Serialize for DurationText {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
+crate::text::impl_serde!(
+    DurationText,
+    "a duration as text, such as \"500ms\", \"10s\", \"2m\", \"1h\" or \"1d\""
+);
 
-impl<'de> Deserialize<'de> for DurationText {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
-
-        impl Visitor<'_> for Text {
-            type Value = DurationText;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a duration as text, such as \"500ms\", \"10s\", \"2m\", \"1h\" or \"1d\"")
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<DurationText, E> {
-                text.parse().map_err(E::custom)
-            }
-        }
-
-        deserializer.deserialize_str(Text)
-    }
+/// Parses the text of a duration.
+///
+/// # Errors
+/// [`DurationError`].
+pub fn parse(text: &str) -> Result<Duration, DurationError> {
+    text.parse::<DurationText>().map(Duration::from)
 }
 
 /// A field of type [`Duration`] as text: `#[serde(with = "text")]`.

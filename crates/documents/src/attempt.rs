@@ -1,10 +1,9 @@
 //! A closed attempt of a job.
 
-use bellwether::client::PastAttemptView;
+use bellwether::InstantText;
+use bellwether::client::{AttemptOutcome, PastAttemptView};
 use serde::Serialize;
 use utoipa::ToSchema;
-
-use super::{AttemptOutcomeWord, InstantText, Text, Word};
 
 /// A closed attempt.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -22,7 +21,7 @@ pub(crate) struct PastAttemptDocument {
     /// When it was closed, by the clock of its worker or of the leader.
     ended_at: InstantText,
     /// How it ended.
-    outcome: AttemptOutcomeWord,
+    outcome: AttemptOutcome,
     /// The first 256 bytes of the error that the handler reported.
     #[schema(required)]
     error: Option<String>,
@@ -34,9 +33,9 @@ impl From<&PastAttemptView> for PastAttemptDocument {
             generation: past.generation,
             attempt: past.attempt,
             worker: past.worker.to_string(),
-            assigned_at: past.assigned_at.map(Text),
-            ended_at: Text(past.ended_at),
-            outcome: Word(past.outcome),
+            assigned_at: past.assigned_at.map(InstantText),
+            ended_at: InstantText(past.ended_at),
+            outcome: past.outcome,
             error: past.error.clone(),
         }
     }

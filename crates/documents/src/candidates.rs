@@ -1,11 +1,12 @@
 //! The candidates for the leadership.
 
+use bellwether::InstantText;
 use bellwether::client::rfc3339;
 use bellwether::election::{Candidate, Candidates};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{InstantText, Text, name};
+use super::name;
 
 /// The candidates for the leadership.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -38,7 +39,7 @@ impl From<&Candidate> for CandidateDocument {
         Self {
             node: name(candidate.node.as_ref()),
             session: format!("{:#x}", candidate.session),
-            since: Text(candidate.since),
+            since: InstantText(candidate.since),
             leads: candidate.leads,
         }
     }

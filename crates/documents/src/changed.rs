@@ -1,17 +1,16 @@
 //! Who changed something last.
 
-use bellwether::client::{Changed, rfc3339};
+use bellwether::InstantText;
+use bellwether::client::{ChangeKind, Changed, rfc3339};
 use serde::Serialize;
 use utoipa::ToSchema;
-
-use super::{ChangeKindWord, InstantText, Text, Word};
 
 /// Who changed something last.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = Changed)]
 pub struct ChangedDocument {
     /// What the author did.
-    what: ChangeKindWord,
+    what: ChangeKind,
     /// The author, as its client named it: the caller of the gateway, the user and host of a command, or a program. It is a note
     /// and no proof.
     #[schema(example = "ada@host")]
@@ -22,7 +21,7 @@ pub struct ChangedDocument {
 
 impl From<&Changed> for ChangedDocument {
     fn from(changed: &Changed) -> Self {
-        Self { what: Word(changed.what), by: changed.by.clone(), at: Text(changed.at) }
+        Self { what: changed.what, by: changed.by.clone(), at: InstantText(changed.at) }
     }
 }
 

@@ -1,10 +1,11 @@
 //! The state of the cluster.
 
+use bellwether::InstantText;
 use bellwether::client::{Depths, Snapshot};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{InstantText, KindDocument, LeaderDocument, Text, WorkerDocument, WrongClockDocument};
+use super::{KindDocument, LeaderDocument, WorkerDocument, WrongClockDocument};
 
 /// The state of the cluster. Its parts are read a few milliseconds apart.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -49,7 +50,7 @@ impl From<&Snapshot> for ClusterDocument {
     fn from(snapshot: &Snapshot) -> Self {
         let Depths { stored, queued, delayed, quarantined, .. } = snapshot.depths;
         Self {
-            at: Text(snapshot.at),
+            at: InstantText(snapshot.at),
             leader: snapshot.leader.as_ref().map(Into::into),
             workers: snapshot.workers.iter().map(Into::into).collect(),
             kinds: snapshot.kinds.iter().map(Into::into).collect(),

@@ -1,10 +1,11 @@
 //! A change of a job's state.
 
+use bellwether::State;
 use bellwether::client::Event;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{StateWord, Word, name};
+use super::name;
 
 /// The data of an event `job`.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -16,7 +17,7 @@ pub struct EventDocument {
     #[schema(required)]
     kind: Option<String>,
     /// State of the job.
-    state: StateWord,
+    state: State,
     /// The worker of the job, while it runs.
     #[schema(required)]
     worker: Option<String>,
@@ -34,7 +35,7 @@ impl From<&Event> for EventDocument {
         Self {
             job: event.job.to_string(),
             kind: name(event.kind.as_ref()),
-            state: Word(event.state),
+            state: event.state,
             worker: name(event.worker.as_ref()),
             attempt: event.attempt,
             generation: event.generation,

@@ -1,10 +1,11 @@
 //! Why a job does not run.
 
 use bellwether::client::{Cause, Explanation, Shunned};
+use bellwether::{InstantText, State};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{InstantText, StateWord, Text, Word, name, names};
+use super::{name, names};
 
 /// Why a job does not run.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -13,7 +14,7 @@ pub struct ExplanationDocument {
     /// The job's id.
     id: String,
     /// State of the job.
-    state: StateWord,
+    state: State,
     /// The reason as a sentence.
     sentence: String,
     /// The reason as a word, and the values in the sentence.
@@ -176,7 +177,7 @@ struct ShunnedDocument {
 
 impl From<&Shunned> for ShunnedDocument {
     fn from(Shunned { worker, node, until, .. }: &Shunned) -> Self {
-        Self { worker: worker.to_string(), node: node.to_string(), until: Text(*until) }
+        Self { worker: worker.to_string(), node: node.to_string(), until: InstantText(*until) }
     }
 }
 
@@ -185,7 +186,7 @@ impl From<&Explanation> for ExplanationDocument {
         let cause = &explanation.cause;
         Self {
             id: explanation.id.to_string(),
-            state: Word(explanation.state),
+            state: explanation.state,
             sentence: cause.to_string(),
             cause: cause.into(),
         }
@@ -203,7 +204,7 @@ impl From<&Cause> for CauseDocument {
                 kind: kind.to_string(),
                 by: pause.by.clone(),
                 note: pause.note.clone(),
-                since: pause.since.map(Text),
+                since: pause.since.map(InstantText),
             },
             Cause::PausedOnWorkers { kind, workers } => {
                 Self::PausedOnWorkers { kind: kind.to_string(), workers: *workers }
@@ -213,14 +214,14 @@ impl From<&Cause> for CauseDocument {
             Cause::Shunned { workers } => Self::Shunned { workers: workers.iter().map(Into::into).collect() },
             Cause::Isolated { losses, alone } => Self::Isolated { losses: *losses, alone: *alone },
             Cause::NoLeader => Self::NoLeader,
-            Cause::NotBefore { at } => Self::NotBefore { not_before: Text(*at) },
+            Cause::NotBefore { at } => Self::NotBefore { not_before: InstantText(*at) },
             Cause::Backoff { until, failures, losses, error } => Self::Backoff {
-                until: Text(*until),
+                until: InstantText(*until),
                 failures: *failures,
                 losses: *losses,
                 error: error.clone(),
             },
-            Cause::Expired { at } => Self::Expired { expired_at: Text(*at) },
+            Cause::Expired { at } => Self::Expired { expired_at: InstantText(*at) },
             Cause::LaneBusy { lane, job, status } => {
                 Self::Lane { lane: lane.to_string(), behind: job.to_string(), status: status.clone() }
             }
@@ -230,12 +231,14 @@ impl From<&Cause> for CauseDocument {
                 worker: worker.to_string(),
                 node: name(node.as_ref()),
                 attempt: *attempt,
-                since: since.map(Text),
+                since: since.map(InstantText),
                 cancel_requested: *cancel_requested,
             },
             Cause::WorkerLost { worker } => Self::WorkerLost { worker: worker.to_string() },
             Cause::Quarantined { note } => Self::Quarantined { note: note.clone() },
-            Cause::Ended { at, error } => Self::Ended { finished_at: at.map(Text), error: error.clone() },
+            Cause::Ended { at, error } => {
+                Self::Ended { finished_at: at.map(InstantText), error: error.clone() }
+            }
             Cause::Nowhere => Self::Nowhere,
             _ => Self::Other,
         }
@@ -246,9 +249,9 @@ impl From<&Cause> for CauseDocument {
 mod tests {
     use std::collections::BTreeSet;
 
+    use bellwether::client::WaitReason;
     use utoipa::PartialSchema as _;
 
-    use super::super::{WaitReasonWord, Word};
     use super::*;
 
     /// The words of a schema: those of its variants, or of a list.
@@ -262,7 +265,7 @@ mod tests {
     #[test]
     fn each_reason_to_wait_is_a_cause_and_the_other_causes_are_known() {
         let causes = words(&serde_json::to_value(CauseDocument::schema()).unwrap());
-        let waits = words(&serde_json::to_value(WaitReasonWord::schema()).unwrap());
+        let waits = words(&serde_json::to_value(WaitReason::schema()).unwrap());
         assert_eq!(waits.difference(&causes).count(), 0, "{waits:?}, {causes:?}");
         let others = causes.difference(&waits).map(String::as_str).collect::<Vec<_>>();
         assert_eq!(others, ["ended", "expired", "other", "quarantined", "running"]);
@@ -275,7 +278,7 @@ mod tests {
         let explained = |cause: &Cause| {
             let document = ExplanationDocument {
                 id: id.to_string(),
-                state: Word(bellwether::State::Queued),
+                state: bellwether::State::Queued,
                 sentence: cause.to_string(),
                 cause: cause.into(),
             };

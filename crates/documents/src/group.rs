@@ -1,10 +1,11 @@
 //! A group.
 
-use bellwether::client::{GroupSummary, GroupView};
+use bellwether::InstantText;
+use bellwether::client::{GroupStage, GroupSummary, GroupView};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{ChangedDocument, GroupStageWord, InstantText, Text, Word, name};
+use super::{ChangedDocument, name};
 
 /// A group.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -15,7 +16,7 @@ pub struct GroupDocument {
     /// Kind of the members.
     kind: String,
     /// Stage of the group.
-    stage: GroupStageWord,
+    stage: GroupStage,
     /// Stage, and what the group waits for, in one line.
     status: String,
     /// Number of members, once it is set.
@@ -66,7 +67,7 @@ impl From<&GroupView> for GroupDocument {
         Self {
             id: group.id.to_string(),
             kind: group.kind.to_string(),
-            stage: Word(group.stage),
+            stage: group.stage,
             status: group.status(),
             total: group.total,
             open: group.open,
@@ -82,8 +83,8 @@ impl From<&GroupView> for GroupDocument {
             further: group.further.iter().map(|further| further.id.to_string()).collect(),
             join: name(group.join.as_ref()),
             finished: name(group.finished.as_ref()),
-            created_at: Text(group.created_at),
-            done_at: group.done_at.map(Text),
+            created_at: InstantText(group.created_at),
+            done_at: group.done_at.map(InstantText),
         }
     }
 }
@@ -99,7 +100,7 @@ pub struct GroupSummaryDocument {
     kind: Option<String>,
     /// Stage of the group.
     #[schema(required)]
-    stage: Option<GroupStageWord>,
+    stage: Option<GroupStage>,
     /// Number of members, once it is set.
     #[schema(required)]
     total: Option<u32>,
@@ -120,11 +121,11 @@ impl From<&GroupSummary> for GroupSummaryDocument {
         Self {
             id: summary.id.to_string(),
             kind: group.map(|group| group.kind.to_string()),
-            stage: group.map(|group| Word(group.stage)),
+            stage: group.map(|group| group.stage),
             total: group.and_then(|group| group.total),
             parent: name(group.and_then(|group| group.parent.as_ref())),
-            created_at: group.map(|group| Text(group.created_at)),
-            done_at: group.and_then(|group| group.done_at).map(Text),
+            created_at: group.map(|group| InstantText(group.created_at)),
+            done_at: group.and_then(|group| group.done_at).map(InstantText),
         }
     }
 }

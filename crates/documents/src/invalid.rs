@@ -9,11 +9,3 @@ impl From<Invalid> for String {
         reason
     }
 }
-
-/// Refuses two values of which at most one may be given.
-pub(crate) fn not_both(first: (&str, bool), second: (&str, bool)) -> Result<(), Invalid> {
-    match (first, second) {
-        ((first, true), (second, true)) => Err(Invalid(format!("give {first} or {second}, not both"))),
-        _ => Ok(()),
-    }
-}

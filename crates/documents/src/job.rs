@@ -1,15 +1,14 @@
 //! A job.
 
-use bellwether::JobView;
+use bellwether::client::{JobOptions, WaitReason};
+use bellwether::{DurationText, InstantText, JobView, State};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::attempt::PastAttemptDocument;
 use super::embedded::embedded;
-use super::{
-    ChangedDocument, DurationText, InstantText, Options, StateWord, Text, WaitReasonWord, Word, name,
-};
+use super::{ChangedDocument, name};
 
 /// A job.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -22,7 +21,7 @@ pub struct JobDocument {
     #[schema(example = "sum", required)]
     kind: Option<String>,
     /// State of the job.
-    state: StateWord,
+    state: State,
     /// The current or last attempt; 0 before the first.
     attempt: u32,
     /// The worker of the current or last attempt.
@@ -51,7 +50,7 @@ pub struct JobDocument {
     lease: Option<DurationText>,
     /// Why the job does not run now.
     #[schema(required)]
-    waiting: Option<WaitReasonWord>,
+    waiting: Option<WaitReason>,
     /// Why the job does not run now, as a sentence.
     #[schema(required)]
     waiting_for: Option<String>,
@@ -79,7 +78,7 @@ pub struct JobDocument {
     losses: u32,
     /// Effective options; null if the record cannot be read.
     #[schema(required)]
-    options: Option<Options>,
+    options: Option<JobOptions>,
     /// No attempt starts after this instant.
     #[schema(required)]
     expires_at: Option<InstantText>,
@@ -111,7 +110,7 @@ impl From<&JobView> for JobDocument {
         Self {
             id: job.id.to_string(),
             kind: name(job.kind.as_ref()),
-            state: Word(job.state),
+            state: job.state,
             attempt: job.attempt,
             worker: name(job.worker.as_ref()),
             node: name(job.node.as_ref()),
@@ -120,8 +119,8 @@ impl From<&JobView> for JobDocument {
             percent: progress.and_then(|progress| progress.percent()),
             message: message.map(ToOwned::to_owned),
             checkpoint_bytes: checkpoint,
-            lease: job.lease.map(Text),
-            waiting: job.waiting.map(Word),
+            lease: job.lease.map(DurationText),
+            waiting: job.waiting,
             waiting_for: job.waiting_for(),
             group: name(job.group.as_ref()),
             sub_jobs: job.sub_jobs.iter().map(ToString::to_string).collect(),
@@ -129,14 +128,14 @@ impl From<&JobView> for JobDocument {
             cancel_requested: job.cancel_requested,
             generation: job.generation,
             attempts: job.attempts.iter().map(Into::into).collect(),
-            assigned_at: job.assigned_at.map(Text),
+            assigned_at: job.assigned_at.map(InstantText),
             failures: job.failures,
             losses: job.losses,
-            options: job.options.clone().map(Options),
-            expires_at: job.expires_at.map(Text),
-            submitted_at: job.submitted_at.map(Text),
-            not_before: job.not_before.map(Text),
-            finished_at: job.finished_at.map(Text),
+            options: job.options.clone(),
+            expires_at: job.expires_at.map(InstantText),
+            submitted_at: job.submitted_at.map(InstantText),
+            not_before: job.not_before.map(InstantText),
+            finished_at: job.finished_at.map(InstantText),
             changed: job.changed.as_ref().map(Into::into),
             trace_id: job.traceparent.map(|trace| trace.trace_id()),
             payload: job.payload.as_ref().map(embedded),

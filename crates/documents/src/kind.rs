@@ -1,10 +1,11 @@
 //! A kind and its pause.
 
+use bellwether::InstantText;
 use bellwether::client::{KindView, Paused};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{InstantText, Text, names};
+use super::names;
 
 /// A kind that a worker serves, or that is paused.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -45,7 +46,7 @@ impl From<&KindView> for KindDocument {
         let pause = |Paused { by, note, since, .. }: &Paused| PausedDocument {
             by: by.clone(),
             note: note.clone(),
-            since: since.map(Text),
+            since: since.map(InstantText),
         };
         Self {
             kind: view.kind.to_string(),

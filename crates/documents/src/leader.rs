@@ -1,10 +1,9 @@
 //! The leader.
 
+use bellwether::InstantText;
 use bellwether::client::LeaderView;
 use serde::Serialize;
 use utoipa::ToSchema;
-
-use super::{InstantText, Text};
 
 /// The node that claimed the current epoch.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -29,7 +28,7 @@ impl From<&LeaderView> for LeaderDocument {
             node: leader.node.to_string(),
             epoch: leader.epoch,
             session: format!("{:#x}", leader.session),
-            since: Text(leader.since),
+            since: InstantText(leader.since),
             standing: leader.standing,
         }
     }

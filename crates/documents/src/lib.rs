@@ -6,8 +6,6 @@
 #![forbid(unsafe_code)]
 
 mod attempt;
-#[cfg(test)]
-mod bounds;
 mod candidates;
 mod changed;
 mod clock;
@@ -18,35 +16,27 @@ mod explanation;
 mod group;
 mod invalid;
 mod job;
-mod job_options;
 mod json_fields;
 mod kind;
 mod lane;
 mod leader;
 mod limit;
 mod member;
-#[cfg(test)]
-mod names;
-mod new_group;
-mod new_job;
+mod named;
 mod new_pause;
-mod new_schedule;
 mod outcome;
 mod payload;
 mod placement;
-mod previewed_rule;
 mod purge;
 mod query;
 mod retention;
-mod rule;
 mod schedule;
-mod schedule_change;
 mod submitted;
-mod text;
+mod tick_query;
 mod ticks;
-mod word;
+#[cfg(test)]
+mod values;
 mod worker;
-mod worker_change;
 
 pub use candidates::CandidatesDocument;
 pub use changed::{ChangedDocument, sentence};
@@ -57,41 +47,27 @@ pub use explanation::ExplanationDocument;
 pub use group::{GroupDocument, GroupSummaryDocument};
 pub use invalid::Invalid;
 pub use job::JobDocument;
-pub use job_options::Options;
 pub use json_fields::json_fields;
 pub use kind::KindDocument;
 pub use lane::LaneDocument;
 pub use leader::LeaderDocument;
 pub use limit::{Limit, PageLimit, TickLimit};
 pub use member::MemberDocument;
-pub use new_group::NewGroup;
-pub use new_job::{NewJob, ScheduledJob, json_job};
+pub use named::{AcceptedDocument, RemedyDocument};
 pub use new_pause::NewPause;
-pub use new_schedule::NewSchedule;
 pub use outcome::{
-    ChangedWorkerDocument, JobOutcomeDocument, JobOutcomeWord, KindOutcomeDocument, KindOutcomeWord,
-    WorkerOutcome, WorkerOutcomeDocument, WorkerOutcomeWord,
+    ChangedWorkerDocument, JobOutcomeDocument, KindOutcomeDocument, WorkerOutcome, WorkerOutcomeDocument,
 };
 pub use payload::PayloadDocument;
 pub use placement::{PlacementChange, PlacementDocument};
-pub use previewed_rule::{PreviewedRule, TickQuery};
-pub use purge::{NewPurge, PurgedDocument, PurgedJobs};
-pub use query::{GroupQuery, JobQuery, MemberQuery, PageQuery};
-pub use retention::{RetentionChange, RetentionDocument};
+pub use purge::PurgedDocument;
+pub use query::{GroupQuery, JobPageQuery, MemberQuery, PageQuery};
+pub use retention::RetentionDocument;
 pub use schedule::{AddedScheduleDocument, ScheduleDocument};
-pub use schedule_change::ChangedSchedule;
 pub use submitted::SubmittedDocument;
-pub use text::{
-    DurationText, GroupIdText, InstantText, JobIdText, KindText, LaneText, NameText, TagText, Text,
-};
+pub use tick_query::{PreviewQuery, TickQuery};
 pub use ticks::{NextTicksDocument, ScheduleTicksDocument};
-pub use word::{
-    AcceptedWord, AddedWord, AttemptOutcomeWord, ChangeKindWord, Described, EndedWord, GroupStageWord,
-    IfExistsWord, MisfireWord, OverlapWord, RemedyWord, ScheduleStateWord, SkipReasonWord, StateWord,
-    WaitReasonWord, Word, Words,
-};
 pub use worker::{WorkerDocument, WorkerSettingsDocument};
-pub use worker_change::WorkerChange;
 
 /// The names of a list.
 fn names<T: ToString>(names: &[T]) -> Vec<String> {

@@ -1,17 +1,23 @@
 //! Outcomes of changes.
 
+use std::fmt;
+
 use bellwether::client::{Cancelled, DrainedWorker, Retried};
+use bellwether::describe::impl_values;
 use bellwether::{JobId, Kind, State, WorkerId};
+use clap::ValueEnum;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::invalid::Invalid;
-use super::{Word, WorkerSettingsDocument, name};
+use super::{WorkerSettingsDocument, name};
 
 /// What a change of a kind did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "snake_case")]
+#[value(rename_all = "snake_case")]
 pub enum KindOutcome {
-    /// The kind is paused now.
+    /// The kind is paused.
     Paused,
     /// The kind was already paused.
     AlreadyPaused,
@@ -21,9 +27,6 @@ pub enum KindOutcome {
     NotPaused,
 }
 
-/// The word of what a change of a kind did.
-pub type KindOutcomeWord = Word<KindOutcome>;
-
 /// The outcome of a change of a kind.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = KindChanged)]
@@ -31,38 +34,37 @@ pub struct KindOutcomeDocument {
     /// The kind.
     pub kind: String,
     /// What the change did.
-    pub outcome: KindOutcomeWord,
+    pub outcome: KindOutcome,
 }
 
 impl KindOutcomeDocument {
     /// Returns the document of a pause; `changed` says whether this call paused the kind.
     pub fn paused(kind: &Kind, changed: bool) -> Self {
         let outcome = if changed { KindOutcome::Paused } else { KindOutcome::AlreadyPaused };
-        Self { kind: kind.to_string(), outcome: Word(outcome) }
+        Self { kind: kind.to_string(), outcome }
     }
 
     /// Returns the document of a resumption; `changed` says whether this call resumed the kind.
     pub fn resumed(kind: &Kind, changed: bool) -> Self {
         let outcome = if changed { KindOutcome::Resumed } else { KindOutcome::NotPaused };
-        Self { kind: kind.to_string(), outcome: Word(outcome) }
+        Self { kind: kind.to_string(), outcome }
     }
 }
 
 /// What a drain of a worker did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "snake_case")]
+#[value(rename_all = "snake_case")]
 pub enum WorkerOutcome {
-    /// The worker drains now.
+    /// The worker drains.
     Draining,
     /// The worker was already draining.
     AlreadyDraining,
-    /// There is no such worker.
+    /// There is no such worker; only on the command line.
     NotFound,
-    /// The worker has left.
+    /// The worker has left; only on the command line.
     Left,
 }
-
-/// The word of what a drain of a worker did.
-pub type WorkerOutcomeWord = Word<WorkerOutcome>;
 
 /// The outcome of a drain of a worker.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -71,7 +73,7 @@ pub struct WorkerOutcomeDocument {
     /// The worker's id.
     pub id: String,
     /// What the drain did.
-    pub outcome: WorkerOutcomeWord,
+    pub outcome: WorkerOutcome,
     /// The worker's node, on the command line only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
@@ -85,7 +87,7 @@ impl WorkerOutcomeDocument {
             DrainedWorker::Already => WorkerOutcome::AlreadyDraining,
             DrainedWorker::NotFound => WorkerOutcome::NotFound,
         };
-        Self { id: id.to_string(), outcome: Word(outcome), node: None }
+        Self { id: id.to_string(), outcome, node: None }
     }
 }
 
@@ -103,9 +105,11 @@ pub struct ChangedWorkerDocument {
 }
 
 /// What a cancellation or a retry of a job did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "snake_case")]
+#[value(rename_all = "snake_case")]
 pub enum JobOutcome {
-    /// The job is cancelled now.
+    /// The job is cancelled.
     Cancelled,
     /// Its worker was asked to stop it.
     Requested,
@@ -119,9 +123,6 @@ pub enum JobOutcome {
     StillOpen,
 }
 
-/// The word of what a cancellation or a retry of a job did.
-pub type JobOutcomeWord = Word<JobOutcome>;
-
 /// The outcome of a cancellation or a retry of a job.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = JobChanged)]
@@ -129,7 +130,7 @@ pub struct JobOutcomeDocument {
     /// The job's id.
     pub id: String,
     /// What the change did.
-    pub outcome: JobOutcomeWord,
+    pub outcome: JobOutcome,
     /// The worker that was asked to stop the job.
     #[schema(required)]
     worker: Option<String>,
@@ -150,7 +151,7 @@ impl JobOutcomeDocument {
             }
         };
         let worker = name(worker.as_ref());
-        Ok(Self { id: id.to_string(), outcome: Word(outcome), worker, generation: None })
+        Ok(Self { id: id.to_string(), outcome, worker, generation: None })
     }
 
     /// Returns the document of a retry, or why the job cannot be retried.
@@ -163,6 +164,24 @@ impl JobOutcomeDocument {
                 return Err(Invalid(format!("job {id} succeeded: it keeps its result and is not run again")));
             }
         };
-        Ok(Self { id: id.to_string(), outcome: Word(outcome), worker: None, generation })
+        Ok(Self { id: id.to_string(), outcome, worker: None, generation })
     }
+}
+
+macro_rules! named {
+    ($($outcome:ident),*) => {$(
+        impl fmt::Display for $outcome {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.to_possible_value().expect("no outcome is skipped").get_name())
+            }
+        }
+    )*};
+}
+
+named!(KindOutcome, WorkerOutcome, JobOutcome);
+
+impl_values! {
+    KindOutcome, "What a change of a kind did.";
+    WorkerOutcome, "What a drain of a worker did.";
+    JobOutcome, "What a cancellation or a retry of a job did.";
 }

@@ -50,11 +50,6 @@ impl From<&Payload> for PayloadDocument {
 }
 
 impl PayloadDocument {
-    /// Returns the JSON, to check its nesting.
-    pub fn json(&self) -> Option<&str> {
-        self.json.as_deref().map(RawValue::get)
-    }
-
     /// Returns the payload.
     ///
     /// # Errors
@@ -72,7 +67,9 @@ impl PayloadDocument {
         };
         let content_type = ContentType::new(content_type.as_deref().unwrap_or(default));
         let content_type = content_type.map_err(|error| error.to_string())?;
-        Payload::new(content_type, bytes).map_err(|error| error.to_string())
+        let payload = Payload::new(content_type, bytes).map_err(|error| error.to_string())?;
+        payload.check_nesting().map_err(|error| error.to_string())?;
+        Ok(payload)
     }
 }
 

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::ChangedDocument;
-use super::text::StrategyText;
 
 /// How the leader chooses one of the workers that can take a job.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -47,6 +46,6 @@ impl PlacementDocument {
 #[serde(deny_unknown_fields)]
 pub struct PlacementChange {
     /// Name of a built-in strategy, or of a custom strategy of the candidates.
-    #[schema(value_type = StrategyText)]
+    #[schema(value_type = StrategyName)]
     pub strategy: String,
 }

@@ -2,14 +2,12 @@
 //!
 //! The command line reads as many pages as it needs, so it has no option for the start of a page.
 
-use bellwether::client::{Filter, GroupStage};
+use bellwether::client::GroupStage;
 use clap::Args;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::limit::PageLimit;
-use super::text::{GroupIdText, InstantText, KindText, LaneText, Text};
-use super::word::{GroupStageWord, StateWord, Word};
 
 /// Page of a list.
 #[derive(Debug, Clone, Args, Deserialize, IntoParams)]
@@ -26,39 +24,11 @@ pub struct PageQuery {
     pub after: Option<String>,
 }
 
-/// Filter for jobs, and page of the list.
+/// Page of the jobs that a [`Filter`](bellwether::client::Filter) selects.
 #[derive(Debug, Clone, Args, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct JobQuery {
-    /// Only jobs in this state.
-    #[arg(long)]
-    #[param(inline)]
-    state: Option<StateWord>,
-    /// Only jobs of this kind.
-    #[arg(long)]
-    #[param(inline)]
-    kind: Option<KindText>,
-    /// Only jobs of this lane.
-    #[arg(long)]
-    #[param(inline)]
-    lane: Option<LaneText>,
-    /// Only jobs of this group: its members, its join and its finished job.
-    #[arg(long)]
-    #[param(inline)]
-    group: Option<GroupIdText>,
-    /// Only jobs that were submitted at or after this instant.
-    #[arg(long, value_name = "INSTANT")]
-    submitted_after: Option<InstantText>,
-    /// Only jobs that were submitted before this instant.
-    #[arg(long, value_name = "INSTANT")]
-    submitted_before: Option<InstantText>,
-    /// Only jobs that ended at or after this instant.
-    #[arg(long, value_name = "INSTANT")]
-    finished_after: Option<InstantText>,
-    /// Only jobs that ended before this instant.
-    #[arg(long, value_name = "INSTANT")]
-    finished_before: Option<InstantText>,
+pub struct JobPageQuery {
     /// Maximum number of jobs.
     #[arg(long, value_name = "N", default_value_t)]
     #[serde(default)]
@@ -73,22 +43,6 @@ pub struct JobQuery {
     pub payloads: bool,
 }
 
-impl JobQuery {
-    /// Returns the filter.
-    pub fn filter(&self) -> Filter {
-        let instant = |given: Option<InstantText>| given.map(|Text(at)| at);
-        Filter::default()
-            .state(self.state.map(|Word(state)| state))
-            .kind(self.kind.clone().map(|Text(kind)| kind))
-            .lane(self.lane.clone().map(|Text(lane)| lane))
-            .group(self.group.clone().map(|Text(group)| group))
-            .submitted_after(instant(self.submitted_after))
-            .submitted_before(instant(self.submitted_before))
-            .finished_after(instant(self.finished_after))
-            .finished_before(instant(self.finished_before))
-    }
-}
-
 /// Filter for groups, and page of the list.
 #[derive(Debug, Clone, Args, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -97,7 +51,7 @@ pub struct GroupQuery {
     /// Only groups in this stage.
     #[arg(long)]
     #[param(inline)]
-    stage: Option<GroupStageWord>,
+    pub stage: Option<GroupStage>,
     /// Maximum number of groups.
     #[arg(long, value_name = "N", default_value_t)]
     #[serde(default)]
@@ -106,13 +60,6 @@ pub struct GroupQuery {
     /// The `next` of the previous page, unchanged, with the same filter.
     #[arg(skip)]
     pub after: Option<String>,
-}
-
-impl GroupQuery {
-    /// Returns the stage of the groups.
-    pub fn stage(&self) -> Option<GroupStage> {
-        self.stage.map(|Word(stage)| stage)
-    }
 }
 
 /// Page of the members of a group.

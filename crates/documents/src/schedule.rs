@@ -1,18 +1,14 @@
 //! A schedule.
 
-use bellwether::ScheduleId;
-use bellwether::client::{Added, ScheduleView};
-use bellwether::schedule::{Misfire, Skipped, When};
+use bellwether::client::{Added, JobOptions, ScheduleState, ScheduleView};
+use bellwether::schedule::{CronExpression, Misfire, Overlap, SkipReason, Skipped, When, Zone};
+use bellwether::{DurationText, InstantText, ScheduleId};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use super::ChangedDocument;
 use super::embedded::embedded;
-use super::text::{CronText, ZoneText};
-use super::{
-    AddedWord, ChangedDocument, DurationText, InstantText, MisfireWord, Options, OverlapWord,
-    ScheduleStateWord, SkipReasonWord, Text, Word,
-};
 
 /// A schedule. All fields except `id` and `error` are null if its record cannot be read.
 #[derive(Debug, Clone, Default, Serialize, ToSchema)]
@@ -22,13 +18,13 @@ pub struct ScheduleDocument {
     id: String,
     /// State of the schedule.
     #[schema(required)]
-    state: Option<ScheduleStateWord>,
+    state: Option<ScheduleState>,
     /// The cron expression by which it ticks.
     #[schema(required)]
-    cron: Option<CronText>,
+    cron: Option<CronExpression>,
     /// The zone of the cron expression.
     #[schema(required)]
-    zone: Option<ZoneText>,
+    zone: Option<Zone>,
     /// The interval at which it ticks.
     #[schema(required)]
     every: Option<DurationText>,
@@ -40,7 +36,7 @@ pub struct ScheduleDocument {
     at: Option<InstantText>,
     /// What happens to ticks that were missed because there was no leader.
     #[schema(required)]
-    misfire: Option<MisfireWord>,
+    misfire: Option<Misfire>,
     /// With misfire `catch_up`: maximum number of missed ticks that get a job.
     #[schema(required)]
     catch_up_limit: Option<u32>,
@@ -52,7 +48,7 @@ pub struct ScheduleDocument {
     grace: Option<DurationText>,
     /// What happens to a tick while the job of the last tick has not ended.
     #[schema(required)]
-    overlap: Option<OverlapWord>,
+    overlap: Option<Overlap>,
     /// Kind of its jobs.
     #[schema(required)]
     kind: Option<String>,
@@ -61,7 +57,7 @@ pub struct ScheduleDocument {
     payload: Option<Box<RawValue>>,
     /// Effective options of its jobs.
     #[schema(required)]
-    options: Option<Options>,
+    options: Option<JobOptions>,
     /// Expiry of its jobs, counted from the tick.
     #[schema(required)]
     expires_after: Option<DurationText>,
@@ -113,44 +109,40 @@ impl From<&ScheduleView> for ScheduleDocument {
             Ok(record) => record,
             Err(error) => return Self { id, error: Some(error.to_string()), ..Self::default() },
         };
-        let (catch_up_limit, catch_up_within) = match record.misfire {
-            Misfire::CatchUp { limit, within } => (Some(limit), Some(Text(within))),
-            Misfire::Skip | Misfire::Once => (None, None),
-        };
         let rule = match &record.when {
-            When::Cron { expression, zone } => Self {
-                cron: Some(Text(expression.clone())),
-                zone: Some(Text(zone.clone())),
+            When::Cron { expression, zone } => {
+                Self { cron: Some(expression.clone()), zone: Some(zone.clone()), ..Self::default() }
+            }
+            When::Every { interval, anchor } => Self {
+                every: Some(DurationText(*interval)),
+                anchor: Some(InstantText(*anchor)),
                 ..Self::default()
             },
-            When::Every { interval, anchor } => {
-                Self { every: Some(Text(*interval)), anchor: Some(Text(*anchor)), ..Self::default() }
-            }
-            When::At(at) => Self { at: Some(Text(*at)), ..Self::default() },
+            When::At(at) => Self { at: Some(InstantText(*at)), ..Self::default() },
         };
         Self {
             id,
-            state: view.state().map(Word),
-            misfire: Some(Word(record.misfire)),
-            catch_up_limit,
-            catch_up_within,
-            grace: Some(Text(record.grace)),
-            overlap: Some(Word(record.overlap)),
+            state: view.state(),
+            misfire: Some(record.misfire),
+            catch_up_limit: record.catch_up_limit,
+            catch_up_within: record.catch_up_within.map(DurationText),
+            grace: Some(DurationText(record.grace)),
+            overlap: Some(record.overlap),
             kind: Some(record.kind.to_string()),
             payload: Some(embedded(&record.payload)),
-            options: Some(Options(record.options.clone())),
-            expires_after: record.expires_after.map(Text),
+            options: Some(record.options.clone()),
+            expires_after: record.expires_after.map(DurationText),
             job_id: record.job_id.as_ref().map(ToString::to_string),
             spec_version: Some(record.spec_version),
             paused: Some(record.paused),
-            next: record.next.map(Text),
-            cursor: Some(Text(record.cursor)),
+            next: record.next.map(InstantText),
+            cursor: Some(InstantText(record.cursor)),
             ticked: Some(record.ticked),
             skipped: Some(record.skipped),
-            last_tick: record.last_tick.map(Text),
+            last_tick: record.last_tick.map(InstantText),
             last_job: view.last_job().map(|job| job.to_string()),
             last_skipped: record.last_skipped.as_ref().map(Into::into),
-            created_at: Some(Text(record.created_at)),
+            created_at: Some(InstantText(record.created_at)),
             changed: record.changed.as_ref().map(Into::into),
             ..rule
         }
@@ -169,7 +161,7 @@ impl ScheduleDocument {
 #[schema(as = AddedSchedule)]
 pub struct AddedScheduleDocument {
     /// What adding it did.
-    added: AddedWord,
+    added: Added,
     /// The schedule as it is now.
     #[serde(flatten)]
     schedule: ScheduleDocument,
@@ -183,7 +175,7 @@ impl AddedScheduleDocument {
             error: Some(format!("the schedule is {}, and could not be read: {reason}", added.as_str())),
             ..ScheduleDocument::default()
         };
-        Self { added: Word(added), schedule: read.map_or_else(unread, Into::into) }
+        Self { added, schedule: read.map_or_else(unread, Into::into) }
     }
 }
 
@@ -192,7 +184,7 @@ impl AddedScheduleDocument {
 #[schema(as = Skipped)]
 struct SkippedDocument {
     /// Why they got no job.
-    reason: SkipReasonWord,
+    reason: SkipReason,
     /// The first of them.
     from: InstantText,
     /// The last of them.
@@ -204,9 +196,9 @@ struct SkippedDocument {
 impl From<&Skipped> for SkippedDocument {
     fn from(skipped: &Skipped) -> Self {
         Self {
-            reason: Word(skipped.reason),
-            from: Text(skipped.from),
-            through: Text(skipped.through),
+            reason: skipped.reason,
+            from: InstantText(skipped.from),
+            through: InstantText(skipped.through),
             count: skipped.count,
         }
     }

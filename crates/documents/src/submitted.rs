@@ -4,7 +4,7 @@ use bellwether::client::JobHandle;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{AcceptedWord, Word};
+use super::AcceptedDocument;
 
 /// An accepted submission.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -15,7 +15,7 @@ pub struct SubmittedDocument {
     /// Whether a job with this id already existed, so that none was created.
     pub duplicate: bool,
     /// How the submission was accepted.
-    pub accepted: AcceptedWord,
+    pub accepted: AcceptedDocument,
     /// The generation that was accepted, for a wait. 1 if the job already existed: its generation was not read.
     pub generation: u32,
 }
@@ -25,7 +25,7 @@ impl<K> From<&JobHandle<K>> for SubmittedDocument {
         Self {
             id: job.id().to_string(),
             duplicate: job.is_duplicate(),
-            accepted: Word(job.accepted()),
+            accepted: AcceptedDocument(job.accepted()),
             generation: job.generation(),
         }
     }

@@ -1,12 +1,11 @@
 //! The ticks of a rule and of a schedule.
 
+use bellwether::{InstantText, State};
 use std::time::SystemTime;
 
 use bellwether::client::{PastTick, ScheduleTicks};
 use serde::Serialize;
 use utoipa::ToSchema;
-
-use super::{InstantText, StateWord, Text, Word};
 
 /// The next ticks of a rule.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -45,16 +44,16 @@ struct PastTickDocument {
     job: Option<String>,
     /// State of the job.
     #[schema(required)]
-    state: Option<StateWord>,
+    state: Option<State>,
 }
 
 impl From<&PastTick> for PastTickDocument {
     fn from(tick: &PastTick) -> Self {
         let job = tick.job.as_ref();
         Self {
-            at: Text(tick.at),
+            at: InstantText(tick.at),
             job: job.map(|job| job.id.to_string()),
-            state: job.map(|job| Word(job.state)),
+            state: job.map(|job| job.state),
         }
     }
 }
@@ -66,5 +65,5 @@ impl From<&ScheduleTicks> for ScheduleTicksDocument {
 }
 
 fn instants(ticks: &[SystemTime]) -> Vec<InstantText> {
-    ticks.iter().map(|at| Text(*at)).collect()
+    ticks.iter().map(|at| InstantText(*at)).collect()
 }

@@ -1,10 +1,11 @@
 //! A worker and its settings.
 
+use bellwether::InstantText;
 use bellwether::client::{Setting, WorkerSettings, WorkerView};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{ChangedDocument, InstantText, Text, names};
+use super::{ChangedDocument, names};
 
 /// A live worker. Fields of its registration are null if it cannot be read.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -57,8 +58,8 @@ impl From<&WorkerView> for WorkerDocument {
             slots: known.map(|info| info.slots),
             assigned: worker.assigned,
             draining: known.map(|info| info.draining),
-            shunned_until: worker.shunned_until.map(Text),
-            started_at: known.map(|info| Text(info.started_at)),
+            shunned_until: worker.shunned_until.map(InstantText),
+            started_at: known.map(|info| InstantText(info.started_at)),
             settings: known.map(|info| (&info.settings).into()),
             error: info.err().map(ToString::to_string),
         }

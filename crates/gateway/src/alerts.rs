@@ -6,9 +6,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-use bellwether::Kind;
 use bellwether::client::{Snapshot, WrongClock};
-use bellwether_documents::{InstantText, Text};
+use bellwether::{InstantText, Kind};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -184,7 +183,13 @@ impl Alerts {
         for Condition { name, severity, hold, summary } in holding {
             let since = *self.0.entry(name).or_insert(now);
             if now.duration_since(since).unwrap_or_default() >= hold {
-                firing.push(Alert { name, severity, summary, since: Text(since), runbook: runbook(name) });
+                firing.push(Alert {
+                    name,
+                    severity,
+                    summary,
+                    since: InstantText(since),
+                    runbook: runbook(name),
+                });
             }
         }
         firing.sort_by_key(|alert| alert.severity);
@@ -194,7 +199,7 @@ impl Alerts {
 
 /// The alert of a gateway that ZooKeeper does not serve.
 pub(super) fn cut_off(since: SystemTime) -> Alert {
-    let (name, since) = ("BellwetherCutOff", Text(since));
+    let (name, since) = ("BellwetherCutOff", InstantText(since));
     let summary = "ZooKeeper does not serve this gateway: what it shows is old".to_owned();
     Alert { name, severity: Severity::Critical, summary, since, runbook: runbook(name) }
 }

@@ -1,9 +1,9 @@
 //! The last audit lines, in the memory of this gateway. The log is the complete record.
 
+use bellwether::InstantText;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
 
-use bellwether_documents::InstantText;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -144,14 +144,12 @@ impl AuditLog {
 mod tests {
     use std::time::SystemTime;
 
-    use bellwether_documents::Text;
-
     use super::*;
 
     fn entry(path: usize, caller: Option<&str>, status: u16) -> AuditEntry {
         AuditEntry {
             number: 0,
-            at: Text(SystemTime::UNIX_EPOCH),
+            at: InstantText(SystemTime::UNIX_EPOCH),
             caller: caller.map(ToOwned::to_owned),
             role: None,
             from: None,

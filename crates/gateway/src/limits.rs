@@ -36,10 +36,6 @@ pub(super) const MAX_PAGES_AT_ONCE: usize = 8;
 /// Bodies with many jobs that are read or submitted concurrently: at most 32 MiB with their copies.
 pub(super) const MAX_BATCHES_AT_ONCE: usize = 4;
 
-/// Maximum nesting of a payload. A reader with a recursion limit (serde's is 128) cannot parse a deeper payload, so its
-/// handler would fail on each attempt.
-pub(super) const MAX_DEPTH: usize = 100;
-
 /// Minutes in which `/v1/cluster` counts delayed jobs: most of a day, in ten requests. All 20,000 would take two
 /// hundred.
 pub(super) const MAX_MINUTES: usize = 1_000;

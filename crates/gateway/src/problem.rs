@@ -12,14 +12,14 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bellwether::error::{ErrorClass, Remedy, chain};
 use bellwether::{JobId, NameError};
-use bellwether_documents::{RemedyWord, Word};
+use bellwether_documents::RemedyDocument;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::limits;
 use bellwether::client::{
-    Error, GroupError, GroupWaitError, ScheduleError, SetRetentionError, SubmitError, Unavailable,
-    UpdateWorkerError, WaitError,
+    ChangeRetentionError, ChangeWorkerError, Error, GroupError, GroupWaitError, PurgeError, ScheduleError,
+    SubmitError, Unavailable, WaitError,
 };
 
 /// An error for programs (`type`, `status`) and for people (`title`, `detail`).
@@ -40,7 +40,7 @@ pub(super) struct Problem {
     #[schema(value_type = String)]
     detail: Box<str>,
     /// What the caller can do.
-    remedy: RemedyWord,
+    remedy: RemedyDocument,
     /// Id of the request, as in the header `X-Request-Id` and in the gateway's log.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
@@ -213,7 +213,7 @@ impl Fault {
             title,
             status,
             detail: shortened(detail.into()).into(),
-            remedy: Word(self.remedy()),
+            remedy: RemedyDocument(self.remedy()),
             request_id: None,
             job: None,
             retry_after,
@@ -231,7 +231,7 @@ impl Problem {
     fn of(class: ErrorClass, remedy: Remedy, error: &dyn std::error::Error) -> Self {
         let problem = Self::of_class(class, chain(error));
         // The client of this gateway has ended. Another gateway serves the call, or this one after its restart.
-        if class == ErrorClass::Closed { problem } else { Self { remedy: Word(remedy), ..problem } }
+        if class == ErrorClass::Closed { problem } else { Self { remedy: RemedyDocument(remedy), ..problem } }
     }
 
     fn of_class(class: ErrorClass, detail: String) -> Self {
@@ -296,7 +296,11 @@ impl Problem {
                 title: other.canonical_reason().unwrap_or("Error"),
                 status: other,
                 detail: "".into(),
-                remedy: Word(if other.is_client_error() { Remedy::FixInput } else { Remedy::GiveUp }),
+                remedy: RemedyDocument(if other.is_client_error() {
+                    Remedy::FixInput
+                } else {
+                    Remedy::GiveUp
+                }),
                 request_id: None,
                 job: None,
                 retry_after: None,
@@ -358,11 +362,12 @@ problems!(
     Error: job,
     GroupError,
     GroupWaitError,
+    PurgeError,
     ScheduleError: job,
-    SetRetentionError,
+    ChangeRetentionError,
     SubmitError: job,
     Unavailable,
-    UpdateWorkerError,
+    ChangeWorkerError,
     WaitError: job,
 );
 

@@ -3,12 +3,12 @@
 //! Each gateway takes its own, one every ten seconds (at most about 25 requests to ZooKeeper, up to 0.2 MB), and keeps them in memory. A
 //! failed snapshot leaves a gap. The alerts are evaluated at each sample.
 
+use bellwether::InstantText;
 use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
 use bellwether::client::{Snapshot, SnapshotOptions};
-use bellwether_documents::{InstantText, Text};
 use serde::Serialize;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use utoipa::ToSchema;
@@ -84,7 +84,7 @@ impl Sample {
         let dead = earlier.and_then(|earlier| deaths?.since(earlier.deaths?));
         let slots = now.workers.iter().filter_map(|worker| worker.info.as_ref().ok());
         Self {
-            at: Text(now.at),
+            at: InstantText(now.at),
             queued: now.depths.queued,
             delayed: now.depths.delayed,
             running: now.assigned(),
@@ -158,7 +158,7 @@ impl Samples {
     fn push(&self, sample: Sample, now: &Snapshot, alerts: Vec<Alert>) {
         let oldest_queued = now.oldest_queued.as_ref().map(|oldest| OldestQueued {
             id: oldest.id.to_string(),
-            since: Text(oldest.since),
+            since: InstantText(oldest.since),
             exact: oldest.exact,
         });
         let mut kept = self.kept();

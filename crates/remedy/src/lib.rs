@@ -22,6 +22,19 @@ pub enum Remedy {
     GiveUp,
 }
 
+impl Remedy {
+    /// Returns its name: `retry`, `read_back`, `fix_input` or `give_up`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Retry => "retry",
+            Self::ReadBack => "read_back",
+            Self::FixInput => "fix_input",
+            Self::GiveUp => "give_up",
+        }
+    }
+}
+
 /// The class of an error: what went wrong, without the details.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]

@@ -30,14 +30,17 @@ const MAX_PASSWORD_BYTES: usize = 1024;
 
 /// The authentication scheme of a session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "describe", derive(clap::ValueEnum), value(rename_all = "kebab-case"))]
 pub enum Scheme {
-    /// ZooKeeper's `digest`: needs no set-up at the server. Without TLS the password crosses the network in clear
-    /// text, so it is refused for servers on other machines unless [`Access::insecure`] allows it. The server does not
-    /// verify it: a wrong password is simply another identity.
+    /// ZooKeeper's built-in scheme: every server supports it and accepts any password.
+    ///
+    /// Without TLS the password crosses the network in clear text, so it is refused for servers on other machines unless
+    /// [`Access::insecure`] allows it. A wrong password is simply another identity.
     #[default]
     Digest,
-    /// SASL with DIGEST-MD5, for an ensemble that stores the passwords and refuses a wrong one at the login. The
-    /// password does not cross the network; the ensemble stores it in clear text.
+    /// SASL DIGEST-MD5, for an ensemble that stores the passwords and rejects wrong ones.
+    ///
+    /// The password does not cross the network; the ensemble stores it in clear text.
     SaslDigestMd5,
 }
 

@@ -281,8 +281,8 @@ fn a_registration_that_changes_during_every_try_is_contended() {
     let contended = Error::Contended { subject: Subject::Worker(worker), tries: TRIES };
     assert_eq!(world.run(client.drain_worker(worker)), Err(contended.clone()));
     assert_eq!(world.requests().iter().filter(|request| request.is_write()).count(), TRIES as usize);
-    let change = |_| WorkerSettings::default().slots(0);
-    assert_eq!(world.run(client.update_worker(worker, change)), Err(contended.into()));
+    let change = &WorkerChange::new().slots(0);
+    assert_eq!(world.run(client.change_worker(worker, change)), Err(contended.into()));
 }
 
 #[test]
@@ -291,21 +291,21 @@ fn settings_of_a_worker_are_written_once_and_only_if_they_change() {
     let client = world.client();
     let worker = world.worker(1, &one(&[]));
     let wanted = WorkerSettings::default().slots(0);
-    let change = |_| WorkerSettings::default().slots(0);
+    let change = &WorkerChange::new().slots(0);
     world.once(Request::is_write, [Answer::LoseReply]);
-    let set = world.run(client.update_worker(worker, change)).unwrap().unwrap();
+    let set = world.run(client.change_worker(worker, change)).unwrap().unwrap();
     assert_eq!(set.value, wanted);
     assert_eq!(world.tree().decoded::<Registration>(&path::worker(worker)).settings.value, wanted);
     assert_eq!(world.tree().get(&path::worker(worker)).unwrap().version, 1);
-    assert_eq!(world.run(client.update_worker(worker, change)), Ok(Some(set)));
+    assert_eq!(world.run(client.change_worker(worker, change)), Ok(Some(set)));
     assert_eq!(world.tree().get(&path::worker(worker)).unwrap().version, 1, "nothing has changed");
-    assert_eq!(world.run(client.update_worker(worker_id(9), change)), Ok(None));
+    assert_eq!(world.run(client.change_worker(worker_id(9), change)), Ok(None));
 
-    let invalid = |_| WorkerSettings::default().paused_kinds(vec![kind("other")]);
-    let error = world.run(client.update_worker(worker, invalid)).unwrap_err();
+    let invalid = &WorkerChange::new().pause_kinds([kind("other")]);
+    let error = world.run(client.change_worker(worker, invalid)).unwrap_err();
     assert_eq!(error.class(), ErrorClass::Invalid);
     world.tree().put(&path::worker(worker), *b"?");
-    let error = world.run(client.update_worker(worker, change)).unwrap_err();
+    let error = world.run(client.change_worker(worker, change)).unwrap_err();
     assert_eq!(error.class(), ErrorClass::Unreadable);
 }
 

@@ -16,7 +16,7 @@ use super::known::{Entrant, Known};
 use super::{GroupView, GroupWaitError, Members, TRIES, view};
 use crate::client::Client;
 use crate::client::error::{Error, Subject, SubmitError};
-use crate::client::job::{AnyKind, Job, Untyped};
+use crate::client::job::{AnyKind, Job, JobError, Untyped};
 use crate::client::session::{Deadline, Written};
 use crate::client::submit::{JobHandle, MANY_UNDER_WAY};
 
@@ -184,14 +184,14 @@ impl<K: AnyKind> GroupHandle<K> {
     fn admit(&self, number: u32, job: &Job<K>) -> Result<(JobId, Membership), SubmitError> {
         let group = self.known.id.clone();
         let (record, _) = self.known.look();
-        let kind = job.kind()?;
-        if *kind != record.kind {
-            return Err(GroupError::Kind { group, existing: record.kind, given: kind.clone() }.into());
+        let kind = Kind::new(&job.kind).map_err(JobError::Name)?;
+        if kind != record.kind {
+            return Err(GroupError::Kind { group, existing: record.kind, given: kind }.into());
         }
         if job.has_id() {
             return Err(GroupError::OwnId { group }.into());
         }
-        if job.mode() == IfExists::Again {
+        if job.if_exists == IfExists::Again {
             return Err(GroupError::MemberReopened { group }.into());
         }
         let total = bellwether_core::budget::MAX_MEMBERS;

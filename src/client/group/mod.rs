@@ -20,6 +20,8 @@ mod view;
 
 use std::marker::PhantomData;
 
+#[cfg(feature = "describe")]
+use bellwether_core::describe::Name;
 use bellwether_core::group::{GroupError, GroupRecord};
 use bellwether_core::name::{GroupId, Kind};
 use bellwether_core::time::WallMillis;
@@ -28,6 +30,7 @@ use bellwether_core::txn;
 use bellwether_core::{path, wire};
 use bellwether_host::trace;
 use bellwether_zk::Node;
+use serde::Deserialize;
 use uuid::Uuid;
 
 pub use handle::GroupHandle;
@@ -40,23 +43,46 @@ pub use view::{FurtherGroup, GroupStage, GroupView, GroupWaitError};
 
 use super::Client;
 use super::error::{Error, Subject};
-use super::job::{AnyKind, Untyped};
+use super::job::{AnyKind, Typed, Untyped};
 
 /// Limit of attempts for a group that changes concurrently: its record changes only a few times in its life.
 const TRIES: u32 = 16;
 
 /// A group to create. `K` is the [`JobKind`](super::JobKind) of its members, or [`Untyped`].
 /// [`JobKind::group`](super::JobKind::group) returns a typed one.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "describe", derive(clap::Args, utoipa::ToSchema), schema(as = NewGroup, bound = "", description = "A group to create."))]
+#[serde(deny_unknown_fields, bound(deserialize = "PhantomData<K>: Into<PhantomData<Untyped>>"))]
 pub struct Group<K = Untyped> {
-    /// The id and the record to store, or why there are none.
-    given: Result<(GroupId, GroupRecord), GroupError>,
-    typed: PhantomData<fn() -> K>,
+    /// Kind of the members.
+    #[cfg_attr(feature = "describe", schema(value_type = Kind))]
+    kind: String,
+    /// Id of the group.
+    #[cfg_attr(feature = "describe", arg(value_name = "GROUP"), schema(value_type = Name))]
+    id: String,
+    /// Number of members, at most 1,000,000. It may be set later by creating the group again, and cannot be changed.
+    #[cfg_attr(feature = "describe", arg(long, value_name = "N"), schema(maximum = 1_000_000))]
+    total: Option<u32>,
+    /// Whether the first member that ends without success ends the group.
+    #[cfg_attr(feature = "describe", arg(long))]
+    #[serde(default)]
+    fail_fast: bool,
+    /// Whether the join runs once the members have ended. Default: true.
+    #[cfg_attr(feature = "describe", arg(long, value_name = "BOOL"))]
+    join: Option<bool>,
+    #[cfg_attr(feature = "describe", arg(skip))]
+    #[serde(skip)]
+    trace: Option<TraceContext>,
+    #[cfg_attr(feature = "describe", arg(skip))]
+    #[serde(skip)]
+    typed: Typed<K>,
 }
 
 impl<K> Clone for Group<K> {
     fn clone(&self) -> Self {
-        Self { given: self.given.clone(), typed: PhantomData }
+        let (kind, id) = (self.kind.clone(), self.id.clone());
+        let Self { total, fail_fast, join, trace, typed, .. } = *self;
+        Self { kind, id, total, fail_fast, join, trace, typed }
     }
 }
 
@@ -71,11 +97,8 @@ impl Group {
 
 impl<K> Group<K> {
     pub(super) fn of(kind: impl AsRef<str>, id: impl AsRef<str>) -> Self {
-        // Token and time are set when the group is created.
-        let record = Kind::new(kind).map(|kind| GroupRecord::new(kind, Uuid::nil(), WallMillis(0)));
-        let given =
-            record.and_then(|record| Ok((GroupId::plain(id)?, record))).map_err(GroupError::InvalidId);
-        Self { given, typed: PhantomData }
+        let (kind, id) = (kind.as_ref().to_owned(), id.as_ref().to_owned());
+        Self { kind, id, total: None, fail_fast: false, join: None, trace: None, typed: PhantomData }
     }
 
     /// Checks the id of the group and the name of its kind, without sending anything.
@@ -83,40 +106,45 @@ impl<K> Group<K> {
     /// # Errors
     /// [`GroupError::InvalidId`].
     pub fn check(&self) -> Result<(), GroupError> {
-        self.given.as_ref().map(drop).map_err(GroupError::clone)
+        self.record().map(drop)
     }
 
-    fn set(mut self, set: impl FnOnce(&mut GroupRecord)) -> Self {
-        if let Ok((_, record)) = &mut self.given {
-            set(record);
-        }
-        self
+    /// Returns its id and the record to store. Token and time are set when the group is created.
+    fn record(&self) -> Result<(GroupId, GroupRecord), GroupError> {
+        let kind = Kind::new(&self.kind).map_err(GroupError::InvalidId)?;
+        let id = GroupId::plain(&self.id).map_err(GroupError::InvalidId)?;
+        let record = GroupRecord::new(kind, Uuid::nil(), WallMillis(0));
+        let join = self.join.unwrap_or(record.join);
+        Ok((
+            id,
+            GroupRecord { total: self.total, fail_fast: self.fail_fast, join, trace: self.trace, ..record },
+        ))
     }
 
     /// Sets how many members the group has. Without it the group waits until it is [sealed](GroupHandle::seal).
     #[must_use]
     pub fn total(self, total: u32) -> Self {
-        self.set(|record| record.total = Some(total))
+        Self { total: Some(total), ..self }
     }
 
     /// Sets whether the first member that ends without success stops the group: then the join runs immediately, waiting members
     /// are cancelled, and running members are asked to stop. Default: no.
     #[must_use]
     pub fn fail_fast(self, fail_fast: bool) -> Self {
-        self.set(|record| record.fail_fast = fail_fast)
+        Self { fail_fast, ..self }
     }
 
     /// Sets whether the group has a join of kind `KIND.join`, which waits for a worker with a handler for it. Default: yes.
     #[must_use]
     pub fn join(self, join: bool) -> Self {
-        self.set(|record| record.join = join)
+        Self { join: Some(join), ..self }
     }
 
     /// Makes the group part of this trace. It applies to the join, and to members without a trace. Default: the span in
     /// which the group is created, in a process with OpenTelemetry; otherwise none. An existing group keeps its trace.
     #[must_use]
     pub fn traceparent(self, context: impl Into<Option<TraceContext>>) -> Self {
-        self.set(|record| record.trace = context.into())
+        Self { trace: context.into(), ..self }
     }
 }
 
@@ -130,7 +158,7 @@ impl Client {
     /// # Connection loss
     /// A lost reply is resolved by reading back.
     pub async fn group<K: AnyKind>(&self, group: Group<K>) -> Result<GroupHandle<K>, Error> {
-        let (id, mut record) = group.given?;
+        let (id, mut record) = group.record()?;
         record.trace = record.trace.or_else(|| trace::context(&tracing::Span::current()));
         self.open_group(id, record).await
     }

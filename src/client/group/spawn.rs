@@ -53,7 +53,7 @@ impl Client {
         attempt: &Attempt,
         group: Group<K>,
     ) -> Result<GroupHandle<K>, Error> {
-        let (_, given) = group.given?;
+        let (_, given) = group.record()?;
         let (first, parent) = self.parent(attempt).await?;
         let record = self.stamped(GroupRecord { parent: Some(parent), ..given });
         record.check(&first)?;

@@ -13,6 +13,8 @@ use bellwether_zk::{Node, ReadResult};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
+use serde::{Deserialize, Serialize};
+
 use super::super::Client;
 use super::super::error::{Error, Unavailable};
 use super::super::runtime::Zk;
@@ -21,7 +23,9 @@ use super::decode;
 use crate::client::author::Changed;
 
 /// The stage of a group's life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "describe", derive(clap::ValueEnum), value(rename_all = "snake_case"))]
 pub enum GroupStage {
     /// Members are being submitted and run.
     Open,

@@ -1,7 +1,7 @@
 //! Errors of a job that cannot be submitted.
 
 use bellwether_core::budget::MAX_TAGS;
-use bellwether_core::job::{ContentTypeError, PayloadError, PolicyError, PriorityError};
+use bellwether_core::job::{ContentTypeError, NestingError, PayloadError, PolicyError, PriorityError};
 use bellwether_core::name::NameError;
 use bellwether_core::schedule::LANE_PREFIX;
 
@@ -20,6 +20,23 @@ pub enum JobError {
     /// The payload is not JSON, or does not serialize as JSON.
     #[error("payload is not JSON: {0}")]
     Json(String),
+    /// The payload nests too deeply.
+    #[error("payload {0}")]
+    Nesting(#[from] NestingError),
+    /// The payload of a document must be a string, because its content type is not JSON.
+    #[error("payload must be a string, because its content_type is {content_type:?}")]
+    NoText {
+        /// The content type.
+        content_type: String,
+    },
+    /// Two fields of a document exclude each other.
+    #[error("give {first} or {second}, not both")]
+    Both {
+        /// One of them.
+        first: &'static str,
+        /// The other.
+        second: &'static str,
+    },
     /// The content type is malformed.
     #[error(transparent)]
     ContentType(#[from] ContentTypeError),

@@ -1,5 +1,7 @@
 //! Job kinds as Rust types.
 
+use std::marker::PhantomData;
+
 use bellwether_core::job::Payload;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -184,6 +186,9 @@ pub trait ParentKind: JobKind {
     /// [`JobHandle::finished_result`](crate::client::JobHandle::finished_result) returns.
     type Finished: Serialize + DeserializeOwned;
 }
+
+/// The kind of a job or a group, for the compiler only.
+pub(crate) type Typed<K> = PhantomData<fn() -> K>;
 
 /// Marks jobs whose kind is not a Rust type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

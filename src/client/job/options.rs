@@ -4,9 +4,13 @@ use std::time::Duration;
 
 use bellwether_core::backoff::Backoff;
 use bellwether_core::budget::MAX_TAGS;
+#[cfg(feature = "describe")]
+use bellwether_core::describe::Name;
 use bellwether_core::duration;
-use bellwether_core::job::{Placement, Policy, Priority};
-use bellwether_core::name::{AffinityKey, Lane, Tag};
+#[cfg(feature = "describe")]
+use bellwether_core::duration::DurationText;
+use bellwether_core::job::{Placement, Policy, Priority, dead_letter_kind};
+use bellwether_core::name::{AffinityKey, Kind, Lane, Tag};
 use bellwether_core::schedule::LANE_PREFIX;
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +18,7 @@ use super::JobError;
 
 /// The options of a job. An option that is not set has its default.
 ///
-/// A [`JobKind`](super::JobKind) has options for all of its jobs, which [`Job`](super::Job)'s setters override. The
+/// The fields have the meanings, bounds and defaults; each has a setter of its name. A [`JobKind`](super::JobKind) has options for all of its jobs, which [`Job`](super::Job)'s setters override. The
 /// setters never fail: [`JobOptions::check`] reports the first value that is out of bounds, as each submission does.
 ///
 /// The serialized form is the same in HTTP, in files and in what the command prints: the names of the fields, and
@@ -38,50 +42,82 @@ use super::JobError;
 /// let options = JobOptions { max_attempts: Some(10), ..JobOptions::new() };
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[cfg_attr(
+    feature = "describe",
+    derive(clap::Args, utoipa::ToSchema),
+    schema(
+        description = "Options of a job. One that is left out has its default in a request, and is not set in an answer."
+    )
+)]
+#[serde(deny_unknown_fields)]
 #[must_use]
 #[non_exhaustive]
 pub struct JobOptions {
-    /// How many attempts may fail: [`JobOptions::max_attempts()`].
+    /// Number of failed attempts after which the job is dead, 1 to 1000. Default: 5.
+    #[cfg_attr(
+        feature = "describe",
+        arg(long, value_name = "N"),
+        schema(minimum = 1, maximum = 1000, default = 5)
+    )]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_attempts: Option<u32>,
-    /// How many times a worker may be lost: [`JobOptions::max_losses()`].
+    /// Number of lost attempts (worker lost or lease expired) after which the job is dead, 1 to 1000. Default: 3.
+    #[cfg_attr(
+        feature = "describe",
+        arg(long, value_name = "N"),
+        schema(minimum = 1, maximum = 1000, default = 3)
+    )]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_losses: Option<u32>,
-    /// The waits after failures: [`JobOptions::backoff()`].
+    /// Wait after the first failure, doubled after each further failure up to the longest wait, with jitter. Each is 1ms to
+    /// 7d. Default: 1s..5m.
+    #[cfg_attr(feature = "describe", arg(long, value_name = "INITIAL..MAX"), schema(default = json!({"initial": "1s", "max": "5m"})))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backoff: Option<Backoff>,
-    /// The timeout of one attempt: [`JobOptions::timeout()`].
-    #[serde(with = "duration::optional_text", skip_serializing_if = "Option::is_none")]
+    /// Time limit of each attempt, 1ms to 7d. Default: none.
+    #[cfg_attr(feature = "describe", arg(long, value_name = "DURATION", value_parser = duration::parse), schema(value_type = Option<DurationText>))]
+    #[serde(default, with = "duration::optional_text", skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Duration>,
-    /// How long an attempt may go without a renewal: [`JobOptions::lease()`].
-    #[serde(with = "duration::optional_text", skip_serializing_if = "Option::is_none")]
+    /// Lease of each attempt, 1s to 7d: without a renewal for this long, the job moves to another worker. Default: that of its
+    /// kind, else 5m.
+    #[cfg_attr(feature = "describe", arg(long, value_name = "DURATION", value_parser = duration::parse), schema(value_type = Option<DurationText>))]
+    #[serde(default, with = "duration::optional_text", skip_serializing_if = "Option::is_none")]
     pub lease: Option<Duration>,
-    /// Whether the worker renews the lease: [`JobOptions::auto_renew()`].
+    /// Whether the worker renews the lease while the handler runs. Default: the setting of its kind, else false.
+    #[cfg_attr(feature = "describe", arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auto_renew: Option<bool>,
-    /// Whether its death creates another job: [`JobOptions::dead_letter()`].
+    /// Whether the death of the job creates a job of kind KIND.dead. Default: false.
+    #[cfg_attr(feature = "describe", arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true"), schema(default = false))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dead_letter: Option<bool>,
-    /// The priority: [`JobOptions::priority()`].
+    /// Priority, 0 to 9; 9 runs first. Default: 5.
+    #[cfg_attr(
+        feature = "describe",
+        arg(long, value_name = "N"),
+        schema(minimum = 0, maximum = 9, default = 5)
+    )]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
-    /// The tags that the worker must have: [`JobOptions::tags()`]. An empty list means none, also if the kind has some.
+    /// Tags that the worker must have, at most 32. An empty list removes those of the kind.
+    #[cfg_attr(feature = "describe", arg(long, value_name = "TAG,…", value_delimiter = ','), schema(value_type = Option<Vec<Tag>>, max_items = 32, default = json!([])))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
-    /// Jobs with the same key prefer the same worker: [`JobOptions::affinity()`].
+    /// Affinity key: with the strategy rendezvous, jobs with the same key prefer the same worker.
+    #[cfg_attr(feature = "describe", arg(long, value_name = "NAME"), schema(value_type = Option<Name>))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub affinity: Option<String>,
-    /// The lane: [`JobOptions::lane()`].
+    /// Lane of the job: jobs of one lane run one at a time, in the order of their submission.
+    #[cfg_attr(feature = "describe", arg(long, value_name = "NAME"), schema(value_type = Option<Lane>))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lane: Option<String>,
 }
 
 /// Options as they are stored in a record.
-pub(super) struct Checked {
-    pub(super) policy: Policy,
-    pub(super) placement: Placement,
-    pub(super) priority: Priority,
+pub(crate) struct Checked {
+    pub(crate) policy: Policy,
+    pub(crate) placement: Placement,
+    pub(crate) priority: Priority,
 }
 
 impl JobOptions {
@@ -114,58 +150,53 @@ impl JobOptions {
         }
     }
 
-    /// Sets how many attempts may fail before the job is dead: 1 to 1000. Default 5.
+    /// Sets the number of failed attempts after which the job is dead.
     pub fn max_attempts(self, attempts: u32) -> Self {
         Self { max_attempts: Some(attempts), ..self }
     }
 
-    /// Sets how many times a worker may be lost while it runs the job before the job is dead: 1 to 1000. Default 3.
+    /// Sets the number of lost attempts after which the job is dead.
     pub fn max_losses(self, losses: u32) -> Self {
         Self { max_losses: Some(losses), ..self }
     }
 
-    /// Sets the retry backoff: the wait after the first failure, doubled after each further one up to `max`, with
-    /// jitter. 1 ms to a week. Default 1 s to 5 min.
+    /// Sets the waits after failures.
     pub fn backoff(self, initial: Duration, max: Duration) -> Self {
         Self { backoff: Some(Backoff { initial, max }), ..self }
     }
 
-    /// Sets the timeout of one attempt: 1 ms to a week. Default: none.
+    /// Sets the time limit of each attempt.
     pub fn timeout(self, timeout: Duration) -> Self {
         Self { timeout: Some(timeout), ..self }
     }
 
-    /// Sets the lease: how long an attempt may go without a renewal before the job goes to another worker. 1 s to a
-    /// week. Default: the lease of the kind's handler, else 5 min. See
-    /// [`JobContext::renew_lease`](crate::JobContext::renew_lease).
+    /// Sets the lease of each attempt. See [`JobContext::renew_lease`](crate::JobContext::renew_lease).
     pub fn lease(self, lease: Duration) -> Self {
         Self { lease: Some(lease), ..self }
     }
 
-    /// Sets whether the worker renews the lease for as long as the handler runs. Default: the setting of the kind's
-    /// handler, else no.
+    /// Sets whether the worker renews the lease while the handler runs.
     pub fn auto_renew(self, renew: bool) -> Self {
         Self { auto_renew: Some(renew), ..self }
     }
 
-    /// Sets whether a dead job creates a job of kind `KIND.dead`, in the same transaction that ends it. See
-    /// [`handler::dead_letter`](crate::handler::dead_letter). Default: no.
+    /// Sets whether the job's death creates another job, in the same transaction that ends it. See
+    /// [`handler::dead_letter`](crate::handler::dead_letter).
     pub fn dead_letter(self, dead_letter: bool) -> Self {
         Self { dead_letter: Some(dead_letter), ..self }
     }
 
-    /// Sets the priority: 0 to 9, 9 goes first. Default 5. See [`Job::priority`](super::Job::priority).
+    /// Sets the priority. See [`Job::priority`](super::Job::priority).
     pub fn priority(self, priority: u8) -> Self {
         Self { priority: Some(priority), ..self }
     }
 
-    /// Requires a worker with these tags, at most 32. They replace the tags that were set before, so an empty list removes those of
-    /// the kind.
+    /// Requires a worker with these tags instead of those that were set before.
     pub fn tags(self, tags: impl IntoIterator<Item: Into<String>>) -> Self {
         Self { tags: Some(tags.into_iter().map(Into::into).collect()), ..self }
     }
 
-    /// Prefers, under the rendezvous strategy, the worker that runs other jobs with this key.
+    /// Sets the affinity key.
     pub fn affinity(self, key: impl AsRef<str>) -> Self {
         Self { affinity: Some(key.as_ref().to_owned()), ..self }
     }
@@ -200,7 +231,16 @@ impl JobOptions {
         self.checked().map(drop)
     }
 
-    pub(super) fn checked(&self) -> Result<Checked, JobError> {
+    /// Checks the options of a job of this kind.
+    pub(super) fn checked_for(&self, kind: &Kind) -> Result<Checked, JobError> {
+        let checked = self.checked()?;
+        if checked.policy.dead_letter {
+            dead_letter_kind(kind)?;
+        }
+        Ok(checked)
+    }
+
+    fn checked(&self) -> Result<Checked, JobError> {
         let mut tags = self.tags.iter().flatten().map(Tag::new).collect::<Result<Vec<_>, _>>()?;
         tags.sort();
         tags.dedup();

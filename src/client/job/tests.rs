@@ -44,9 +44,50 @@ fn an_invalid_job_is_refused_with_field_bounds_and_remedy() {
 }
 
 #[test]
-fn the_first_error_is_reported_and_a_later_setter_does_not_hide_it() {
-    let job = sum().id("a b").tags(["c/d"]).id("fine");
-    assert!(job.check().unwrap_err().to_string().starts_with("job id has ' '"));
+fn a_later_setter_replaces_an_earlier_one() {
+    assert_eq!(sum().id("a b").id("fine").check(), Ok(()));
+    assert_eq!(sum().id("a b").named("fine").check(), Ok(()));
+    assert_eq!(sum().named("a b").id("fine").check(), Ok(()));
+    let job = sum().id("a b").tags(["c/d"]);
+    assert!(job.check().unwrap_err().to_string().starts_with("tag has '/'"), "the options are checked first");
+}
+
+#[test]
+fn fields_that_exclude_each_other_are_refused_in_a_document() {
+    let refused = |more: &str| {
+        let text = format!(r#"{{"kind": "sum"{more}}}"#);
+        serde_json::from_str::<Job>(&text).unwrap().check().map_err(|error| error.to_string()).err()
+    };
+    assert_eq!(refused(""), None);
+    let both = |text: &str| Some(text.to_owned());
+    assert_eq!(refused(r#", "id": "a", "named": "b""#), both("give id or named, not both"));
+    let at = r#""2100-01-01T00:00:00Z""#;
+    assert_eq!(
+        refused(&format!(r#", "run_at": {at}, "delay": "1s""#)),
+        both("give run_at or delay, not both")
+    );
+    let expiry = format!(r#", "expires_at": {at}, "expires_in": "1s""#);
+    assert_eq!(refused(&expiry), both("give expires_at or expires_in, not both"));
+}
+
+#[test]
+fn the_payload_of_a_document_is_kept_byte_for_byte_or_is_a_text() {
+    let payload = |text: &str| {
+        let job = serde_json::from_str::<Job>(text).unwrap();
+        let record = job.into_record(WallMillis(1), Uuid::now_v7).map_err(|error| error.to_string())?.1;
+        let text = String::from_utf8(record.payload.bytes().to_vec()).unwrap();
+        Ok::<_, String>((record.payload.content_type().as_str().to_owned(), text))
+    };
+    let json = |text: &str| Ok(("application/json".to_owned(), text.to_owned()));
+    assert_eq!(payload(r#"{"kind": "sum", "payload": { "n":1e400}}"#), json(r#"{ "n":1e400}"#));
+    assert_eq!(payload(r#"{"kind": "sum"}"#), json("null"));
+    let plain = Ok(("text/plain".to_owned(), "a\nb".to_owned()));
+    let text = r#"{"kind": "sum", "payload": "a\nb", "content_type": "text/plain"}"#;
+    assert_eq!(payload(text), plain);
+    let refused = payload(r#"{"kind": "sum", "payload": 1, "content_type": "text/plain"}"#).unwrap_err();
+    assert_eq!(refused, "payload must be a string, because its content_type is \"text/plain\"");
+    let deep = format!(r#"{{"kind": "sum", "payload": {}{}}}"#, "[".repeat(101), "]".repeat(101));
+    assert_eq!(payload(&deep).unwrap_err(), "payload nests deeper than 100: flatten it");
 }
 
 #[test]

@@ -2,92 +2,96 @@
 
 use std::time::SystemTime;
 
+use bellwether_core::instant::InstantText;
 use bellwether_core::name::{GroupId, Kind, Lane};
+use serde::Deserialize;
 
 use crate::client::view::{JobView, State};
 
 /// Selects the jobs to list. Default: all.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "describe", derive(clap::Args, utoipa::IntoParams), into_params(parameter_in = Query))]
+#[serde(deny_unknown_fields)]
+#[must_use]
 pub struct Filter {
     /// Only jobs in this state.
-    pub state: Option<State>,
+    #[cfg_attr(feature = "describe", arg(long), param(inline))]
+    pub(super) state: Option<State>,
     /// Only jobs of this kind. A job whose record cannot be read has none.
-    pub kind: Option<Kind>,
+    #[cfg_attr(feature = "describe", arg(long), param(inline))]
+    pub(super) kind: Option<Kind>,
     /// Only jobs of this lane.
-    pub lane: Option<Lane>,
+    #[cfg_attr(feature = "describe", arg(long), param(inline))]
+    pub(super) lane: Option<Lane>,
     /// Only jobs of this group: its members, its join and its finished job.
-    pub group: Option<GroupId>,
+    #[cfg_attr(feature = "describe", arg(long), param(inline))]
+    pub(super) group: Option<GroupId>,
     /// Only jobs that were submitted at or after this instant, by the submitter's clock.
-    pub submitted_after: Option<SystemTime>,
+    #[cfg_attr(feature = "describe", arg(long, value_name = "INSTANT"))]
+    pub(super) submitted_after: Option<InstantText>,
     /// Only jobs that were submitted before this instant, by the submitter's clock.
-    pub submitted_before: Option<SystemTime>,
+    #[cfg_attr(feature = "describe", arg(long, value_name = "INSTANT"))]
+    pub(super) submitted_before: Option<InstantText>,
     /// Only jobs that ended at or after this instant.
-    pub finished_after: Option<SystemTime>,
+    #[cfg_attr(feature = "describe", arg(long, value_name = "INSTANT"))]
+    pub(super) finished_after: Option<InstantText>,
     /// Only jobs that ended before this instant.
-    pub finished_before: Option<SystemTime>,
+    #[cfg_attr(feature = "describe", arg(long, value_name = "INSTANT"))]
+    pub(super) finished_before: Option<InstantText>,
 }
 
 /// Whether an instant is known, not before `after`, and before `before`. Without bounds it need not be known.
-fn is_within(at: Option<SystemTime>, after: Option<SystemTime>, before: Option<SystemTime>) -> bool {
-    after.is_none_or(|after| at.is_some_and(|at| at >= after))
-        && before.is_none_or(|before| at.is_some_and(|at| at < before))
+fn is_within(at: Option<SystemTime>, after: Option<InstantText>, before: Option<InstantText>) -> bool {
+    after.is_none_or(|InstantText(after)| at.is_some_and(|at| at >= after))
+        && before.is_none_or(|InstantText(before)| at.is_some_and(|at| at < before))
 }
 
 impl Filter {
     /// Selects only jobs in this state.
-    #[must_use]
     pub fn state(mut self, state: impl Into<Option<State>>) -> Self {
         self.state = state.into();
         self
     }
 
     /// Selects only jobs of this kind.
-    #[must_use]
     pub fn kind(mut self, kind: impl Into<Option<Kind>>) -> Self {
         self.kind = kind.into();
         self
     }
 
     /// Selects only jobs of this lane. All jobs are read, because lanes list only waiting jobs.
-    #[must_use]
     pub fn lane(mut self, lane: impl Into<Option<Lane>>) -> Self {
         self.lane = lane.into();
         self
     }
 
     /// Selects only jobs of this group. All jobs are read.
-    #[must_use]
     pub fn group(mut self, group: impl Into<Option<GroupId>>) -> Self {
         self.group = group.into();
         self
     }
 
     /// Selects only jobs that were submitted at or after an instant. All jobs of the state are read.
-    #[must_use]
     pub fn submitted_after(mut self, at: impl Into<Option<SystemTime>>) -> Self {
-        self.submitted_after = at.into();
+        self.submitted_after = at.into().map(InstantText);
         self
     }
 
     /// Selects only jobs that were submitted before an instant. All jobs of the state are read.
-    #[must_use]
     pub fn submitted_before(mut self, at: impl Into<Option<SystemTime>>) -> Self {
-        self.submitted_before = at.into();
+        self.submitted_before = at.into().map(InstantText);
         self
     }
 
     /// Selects only jobs that ended at or after an instant. All jobs are read.
-    #[must_use]
     pub fn finished_after(mut self, at: impl Into<Option<SystemTime>>) -> Self {
-        self.finished_after = at.into();
+        self.finished_after = at.into().map(InstantText);
         self
     }
 
     /// Selects only jobs that ended before an instant. All jobs are read.
-    #[must_use]
     pub fn finished_before(mut self, at: impl Into<Option<SystemTime>>) -> Self {
-        self.finished_before = at.into();
+        self.finished_before = at.into().map(InstantText);
         self
     }
 

@@ -44,13 +44,12 @@ impl Client {
     pub(super) async fn segment_page(
         &self,
         purge: &Purge,
-        remove: bool,
         page: &[SegmentId],
         clock: ServerClock,
         done: &mut Purged,
     ) -> Result<(), Error> {
         // Only members that have succeeded are in a segment.
-        if purge.state != Ended::Succeeded {
+        if purge.state != Some(Ended::Succeeded) {
             return Ok(());
         }
         let mut left = page.to_vec();
@@ -74,7 +73,7 @@ impl Client {
                 }
             }
             is_first = false;
-            if !remove || found.is_empty() {
+            if !purge.remove || found.is_empty() {
                 done.matched += found.iter().map(|found| found.jobs as u64).sum::<u64>();
                 return Ok(());
             }

@@ -30,8 +30,8 @@ fn ended(at: u64, modified: u64) -> Node {
 #[test]
 fn the_age_of_a_record_is_measured_with_zookeepers_clock() {
     let hour = Duration::from_secs(3600);
-    let old = Purge::of(Ended::Cancelled).older_than(hour);
-    let all = Purge::of(Ended::Cancelled);
+    let old = Purge::of(Ended::Cancelled).remove(true).older_than(hour);
+    let all = Purge::of(Ended::Cancelled).remove(true);
     let two_hours_ago = NOW.0 - 2 * 3_600_000;
     assert_eq!(matches(Selection::Of(&old), &ended(two_hours_ago, two_hours_ago), NOW), Some((1, false)));
     // The worker's clock is a year behind or ahead.
@@ -61,14 +61,14 @@ fn each_end_of_a_job_can_be_selected() {
 fn a_selection_has_an_end_a_kind_and_an_age() {
     let hour = Duration::from_secs(3_600);
     let (sum, product) = (Kind::new("sum").unwrap(), Kind::new("product").unwrap());
-    let purge = Purge::of(Ended::Dead).kind(sum.clone()).older_than(hour);
+    let purge = Purge::of(Ended::Dead).remove(true).kind(sum.clone()).older_than(hour);
     let lets = |ended, kind, age| Selection::Of(&purge).lets(ended, kind, age);
     assert!(lets(Ended::Dead, &sum, hour) && lets(Ended::Dead, &sum, 2 * hour));
     assert!(!lets(Ended::Cancelled, &sum, hour));
     assert!(!lets(Ended::Dead, &product, hour));
     assert!(!lets(Ended::Dead, &sum, hour - Duration::from_millis(1)));
     assert!(!lets(Ended::Cancelled, &product, Duration::ZERO));
-    let any_kind = Purge::of(Ended::Dead);
+    let any_kind = Purge::of(Ended::Dead).remove(true);
     assert!(Selection::Of(&any_kind).lets(Ended::Dead, &product, Duration::ZERO));
     assert!(Selection::Any.lets(Ended::Succeeded, &product, Duration::ZERO));
 }
@@ -118,7 +118,7 @@ fn stage(names: &[&str]) -> (std::sync::Arc<World>, Client) {
 fn the_transaction_of_a_purge_names_its_author() {
     let (world, client) = stage(&["a"]);
     let ada = client.on_behalf_of("ada");
-    assert_eq!(world.run(ada.purge_jobs(&[id("a")], |_| {})).unwrap().removed, 1);
+    assert_eq!(world.run(ada.purge(&Purge::jobs([id("a")]).remove(true), |_| {})).unwrap().removed, 1);
     let noted: Change = world.tree().decoded(&Bucket::of(&id("a")).jobs());
     assert_eq!((noted.what, noted.by.as_str()), (ChangeKind::Removed, "ada"));
 }
@@ -133,9 +133,9 @@ fn a_purge_removes_the_selected_records_and_reports_its_progress() {
     world.run(client.submit(Job::new("product", &1).id("c"))).unwrap();
     world.run(client.cancel(&id("c"))).unwrap();
     world.run(client.submit(Job::new("sum", &1).id("open"))).unwrap();
-    let purge = Purge::of(Ended::Cancelled);
+    let purge = Purge::of(Ended::Cancelled).remove(true);
     let mut seen = Vec::new();
-    let would = world.run(client.would_purge(&purge, |done| seen.push(done))).unwrap();
+    let would = world.run(client.purge(&purge.clone().remove(false), |done| seen.push(done))).unwrap();
     let expected = Purged { buckets: Purged::BUCKETS, matched: 2, removed: 0, too_recent: 1 };
     assert_eq!((would, *seen.last().unwrap()), (expected, expected));
     assert_eq!(
@@ -144,7 +144,7 @@ fn a_purge_removes_the_selected_records_and_reports_its_progress() {
     );
     assert!(exists(&world, "a"));
 
-    let dead = world.run(client.purge(&Purge::of(Ended::Dead), |_| {})).unwrap();
+    let dead = world.run(client.purge(&Purge::of(Ended::Dead).remove(true), |_| {})).unwrap();
     assert_eq!((dead.matched, dead.removed, dead.too_recent), (0, 0, 0));
     let purged = world.run(client.purge(&purge, |_| {})).unwrap();
     assert_eq!(purged, Purged { removed: 2, ..expected });
@@ -155,15 +155,15 @@ fn a_purge_removes_the_selected_records_and_reports_its_progress() {
 fn named_jobs_are_purged_once_however_often_they_are_named() {
     let (world, client) = stage(&["a", "b"]);
     let jobs = [id("a"), id("a"), id("none")];
-    let would = world.run(client.would_purge_jobs(&jobs, |_| {})).unwrap();
+    let would = world.run(client.purge(&Purge::jobs(jobs.clone()), |_| {})).unwrap();
     assert_eq!((would.matched, would.removed), (1, 0));
     let mut seen = 0;
-    let purged = world.run(client.purge_jobs(&jobs, |_| seen += 1)).unwrap();
+    let purged = world.run(client.purge(&Purge::jobs(jobs.clone()).remove(true), |_| seen += 1)).unwrap();
     assert_eq!((purged.matched, purged.removed, seen), (1, 1, 1));
     assert_eq!(["a", "b"].map(|name| exists(&world, name)), [false, true]);
     let many = (0..SCATTERED_PAGE + 1).map(|n| id(format!("j{n}"))).collect::<Vec<_>>();
     let mut seen = 0;
-    world.run(client.purge_jobs(&many, |_| seen += 1)).unwrap();
+    world.run(client.purge(&Purge::jobs(many.clone()).remove(true), |_| seen += 1)).unwrap();
     assert_eq!(seen, 2, "a page, and one job");
     assert!(longest_read(&world) <= MAX_READ_BATCH);
 }
@@ -188,8 +188,8 @@ fn the_records_of_a_bucket_are_read_in_pages_of_limited_length() {
     }
     world.pass(MIN_RETENTION);
     let mut pages = 0;
-    let purge = Purge::of(Ended::Cancelled);
-    let would = world.run(client.would_purge(&purge, |_| pages += 1)).unwrap();
+    let purge = Purge::of(Ended::Cancelled).remove(true);
+    let would = world.run(client.purge(&purge.clone().remove(false), |_| pages += 1)).unwrap();
     assert_eq!((would.matched, pages), (120, 128 + 2), "two pages, and the end of every two buckets");
     assert!(longest_read(&world) <= MAX_READ_BATCH);
 }
@@ -204,7 +204,7 @@ fn a_removal_whose_reply_is_lost_counts_the_records_that_are_gone() {
         let (world, client) = stage(&["a", "b"]);
         world.once(removes, [lost]);
         let jobs = [id("a"), id("b"), id("none")];
-        let purged = world.run(client.purge_jobs(&jobs, |_| {})).unwrap();
+        let purged = world.run(client.purge(&Purge::jobs(jobs.clone()).remove(true), |_| {})).unwrap();
         assert_eq!((purged.matched, purged.removed), (2, 2), "{name}");
         assert!(!exists(&world, "a") && !exists(&world, "b"));
     }
@@ -222,7 +222,8 @@ fn records_that_others_removed_do_not_count() {
         }
         Answer::Serve
     });
-    let purged = world.run(client.purge_jobs(&[id("a"), id("b"), id("young")], |_| {})).unwrap();
+    let purged =
+        world.run(client.purge(&Purge::jobs([id("a"), id("b"), id("young")]).remove(true), |_| {})).unwrap();
     assert_eq!(
         (purged.matched, purged.removed, purged.too_recent),
         (1, 1, 1),
@@ -239,11 +240,11 @@ fn a_page_that_changes_at_each_try_is_contended() {
         }
         Answer::Serve
     });
-    let contended = Error::Contended { subject: Subject::Page, tries: TRIES };
-    assert_eq!(world.run(client.purge_jobs(&[id("a")], |_| {})), Err(contended.clone()));
+    let contended = PurgeError::from(Error::Contended { subject: Subject::Page, tries: TRIES });
+    assert_eq!(world.run(client.purge(&Purge::jobs([id("a")]).remove(true), |_| {})), Err(contended.clone()));
     assert_eq!(world.requests().iter().filter(|request| removes(request)).count(), TRIES as usize);
     world.once(Request::is_write, vec![Answer::LoseRequest; 99]);
-    assert_eq!(world.run(client.purge_jobs(&[id("a")], |_| {})), Err(contended));
+    assert_eq!(world.run(client.purge(&Purge::jobs([id("a")]).remove(true), |_| {})), Err(contended));
 }
 
 #[test]
@@ -253,7 +254,7 @@ fn a_long_purge_measures_ages_at_the_time_of_each_page() {
     world.run(client.cancel(&id("a"))).unwrap();
     // The clock was read, and the record grows old before its page is read.
     let slow = std::sync::Arc::clone(&world);
-    let purge = Purge::of(Ended::Cancelled);
+    let purge = Purge::of(Ended::Cancelled).remove(true);
     let purged = world.run(client.purge(&purge, |done| {
         if done.buckets == BUCKETS_AT_ONCE {
             slow.pass(MIN_RETENTION);

@@ -11,6 +11,7 @@ mod change;
 mod encoding;
 mod error;
 mod list;
+mod rule;
 mod ticks;
 mod view;
 
@@ -28,8 +29,11 @@ use futures::future::BoxFuture;
 pub use builder::Schedule;
 pub use change::ScheduleChange;
 pub use error::ScheduleError;
+pub use rule::Rule;
 pub use ticks::{PastTick, ScheduleTicks};
 pub use view::{ScheduleRecordView, ScheduleState, ScheduleView};
+
+use serde::Serialize;
 
 use super::Client;
 use super::error::Error;
@@ -41,7 +45,9 @@ use super::submit::JobHandle;
 const TRIES: u32 = 16;
 
 /// The outcome of adding a schedule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "describe", derive(clap::ValueEnum), value(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Added {
     /// The schedule was created.
@@ -185,7 +191,7 @@ impl Schedules {
     ) -> BoxFuture<'a, Result<ScheduleView, ScheduleError>> {
         async move {
             self.rewrite(id, ChangeKind::Replaced, |record| {
-                let spec = change.of(&record.spec)?;
+                let spec = change.of(record.spec.clone())?;
                 spec.check()?;
                 // Compared as it is stored, so that this call's own write is recognised if its reply was lost.
                 let spec = as_stored(spec)?;

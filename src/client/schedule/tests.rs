@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 use bellwether_core::outcome::Reason;
 use bellwether_core::remedy::{ErrorClass, Remedy};
 use bellwether_core::schedule::{Misfire, Overlap};
+use bellwether_core::time::WallMillis;
 
 use super::*;
 use crate::client::in_memory::{Answer, BEGINNING, Link, Request, World, id};
@@ -95,7 +96,7 @@ fn a_schedule_with_the_same_spec_is_unchanged_and_with_another_a_conflict_or_rep
     assert_eq!(stage.version(), 0);
     let others = [
         (Schedule::every("a", 2 * HOUR, job()), "time to tick"),
-        (hourly().misfire(Misfire::Skip), "misfire policy"),
+        (hourly().misfire(crate::schedule::Misfire::Skip), "misfire policy"),
         (hourly().grace(2 * HOUR), "misfire policy"),
         (hourly().overlap(Overlap::Forbid), "overlap policy"),
         (Schedule::every("a", HOUR, Job::new("other", &"sales").max_attempts(3)), "kind of job"),
@@ -376,40 +377,54 @@ fn an_error_of_the_client_without_a_write_is_its_own() {
 #[test]
 fn a_change_has_each_value_that_was_set_and_keeps_the_others() {
     let spec = Stage::new().record().spec;
-    let once = crate::schedule::When::At(SystemTime::UNIX_EPOCH + HOUR);
-    let change = ScheduleChange::default();
-    let at_once = ScheduleChange { when: Some(once.clone()), ..change.clone() };
-    assert_eq!(change.clone().when(once), at_once);
-    assert_eq!(change.clone().at(SystemTime::UNIX_EPOCH + HOUR), at_once);
-    let misfire = Some(Misfire::Skip);
-    assert_eq!(change.clone().misfire(misfire), ScheduleChange { misfire, ..change.clone() });
-    let overlap = Some(Overlap::Queue);
-    assert_eq!(change.clone().overlap(overlap), ScheduleChange { overlap, ..change.clone() });
-    assert_eq!(change.of(&spec), Ok(spec.clone()));
-    let nightly = change.clone().cron("30 2 * * *", "UTC");
-    let when = crate::schedule::When::cron("30 2 * * *", "UTC").unwrap();
-    assert_eq!(nightly, change.clone().when(when));
-    let refused = change.every(Duration::ZERO).cron("x", "UTC").of(&spec).unwrap_err().to_string();
-    assert!(refused.starts_with("every must be 1s to 366d"), "the first error: {refused}");
+    let changed = |change: &ScheduleChange| change.of(spec.clone()).map_err(|error| error.to_string());
+    let change = ScheduleChange::new();
+    assert_eq!(changed(&change), Ok(spec.clone()));
+    let at = When::At(WallMillis(0) + HOUR);
+    let at_once = change.clone().every(HOUR).at(SystemTime::UNIX_EPOCH + HOUR);
+    assert_eq!(changed(&at_once), Ok(ScheduleSpec { when: at, ..spec.clone() }), "the last rule counts");
+    let nightly = When::cron("30 2 * * *", "Europe/Berlin").unwrap();
+    let zoned = change.clone().cron("30 2 * * *").zone("Europe/Berlin");
+    assert_eq!(changed(&zoned), Ok(ScheduleSpec { when: nightly, ..spec.clone() }));
+    let every = When::Every { interval: HOUR, anchor: WallMillis(1_000) };
+    let anchored = change.clone().every(HOUR).anchor(SystemTime::UNIX_EPOCH + Duration::from_secs(1));
+    assert_eq!(changed(&anchored), Ok(ScheduleSpec { when: every, ..spec.clone() }));
+    let skip = ScheduleSpec { misfire: Misfire::Skip, ..spec.clone() };
+    assert_eq!(changed(&change.clone().misfire(crate::schedule::Misfire::Skip)), Ok(skip));
+    let queue = ScheduleSpec { overlap: Overlap::Queue, ..spec.clone() };
+    assert_eq!(changed(&change.clone().overlap(Overlap::Queue)), Ok(queue));
+    let grace = ScheduleSpec { grace: 2 * HOUR, ..spec.clone() };
+    assert_eq!(changed(&change.clone().grace(2 * HOUR)), Ok(grace));
+    for (change, said) in [
+        (change.clone().every(Duration::ZERO), "every must be 1s to 366d"),
+        (change.clone().cron("x"), "cron expression \"x\" has 1 fields"),
+        (change.clone().zone("UTC"), "zone needs cron"),
+        (change.clone().every(HOUR).zone("UTC"), "zone needs cron"),
+        (change.clone().anchor(SystemTime::UNIX_EPOCH), "anchor needs every"),
+    ] {
+        let refused = changed(&change).unwrap_err();
+        assert!(refused.starts_with(said), "{refused}");
+    }
 }
 
 #[test]
 fn a_change_of_a_limit_keeps_the_other_limit_and_needs_the_policy() {
     let policy = |change: ScheduleChange, misfire| {
         let spec = ScheduleSpec { misfire, ..Stage::new().record().spec };
-        change.of(&spec).map(|spec| spec.misfire).map_err(|error| error.to_string())
+        change.of(spec).map(|spec| spec.misfire).map_err(|error| error.to_string())
     };
     let catch_up = |limit, within| Misfire::CatchUp { limit, within };
-    let change = ScheduleChange::default;
+    let change = ScheduleChange::new;
     assert_eq!(policy(change().catch_up_limit(5), catch_up(3, HOUR)), Ok(catch_up(5, HOUR)));
     assert_eq!(policy(change().catch_up_within(2 * HOUR), catch_up(3, HOUR)), Ok(catch_up(3, 2 * HOUR)));
-    assert_eq!(
-        policy(change().misfire(catch_up(1, HOUR)).catch_up_limit(5), Misfire::Skip),
-        Ok(catch_up(5, HOUR))
-    );
-    assert_eq!(policy(change().misfire(Misfire::Once), catch_up(3, HOUR)), Ok(Misfire::Once));
-    let refused = "misfire must be catch_up if its limits are changed, not once";
-    assert_eq!(policy(change().catch_up_limit(5), Misfire::Once), Err(refused.to_owned()));
+    let set = change().misfire(crate::schedule::Misfire::CatchUp);
+    assert_eq!(policy(set.clone(), catch_up(3, HOUR)), Ok(catch_up(10, 24 * HOUR)));
+    assert_eq!(policy(set.catch_up_limit(5), Misfire::Skip), Ok(catch_up(5, 24 * HOUR)));
+    let once = change().misfire(crate::schedule::Misfire::Once);
+    assert_eq!(policy(once, catch_up(3, HOUR)), Ok(Misfire::Once));
+    let refused = |field| Err(format!("{field} needs misfire catch_up"));
+    assert_eq!(policy(change().catch_up_limit(5), Misfire::Once), refused("catch_up_limit"));
+    assert_eq!(policy(change().catch_up_within(HOUR), Misfire::Skip), refused("catch_up_within"));
 }
 
 #[test]

@@ -5,12 +5,14 @@ use std::time::{Duration, SystemTime};
 
 use bellwether_core::job::Payload;
 use bellwether_core::name::{JobId, Kind, ScheduleId};
-use bellwether_core::schedule::{Misfire, Overlap, ScheduleRecord};
+use bellwether_core::schedule as stored;
+use bellwether_core::schedule::{Overlap, ScheduleRecord};
 use bellwether_core::wire::{self, WireError};
+use serde::Serialize;
 
 use crate::client::author::Changed;
 use crate::client::job::JobOptions;
-use crate::schedule::{Skipped, When, tick_id};
+use crate::schedule::{Misfire, Skipped, When, tick_id};
 
 /// A schedule as read at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +32,10 @@ pub struct ScheduleRecordView {
     pub when: When,
     /// How missed ticks are handled.
     pub misfire: Misfire,
+    /// How many missed ticks get a job, if the policy is [`Misfire::CatchUp`].
+    pub catch_up_limit: Option<u32>,
+    /// How old these may be.
+    pub catch_up_within: Option<Duration>,
     /// How late a tick may be and still count as on time.
     pub grace: Duration,
     /// How a tick is handled while the job of the last tick has not ended.
@@ -72,9 +78,16 @@ impl ScheduleRecordView {
         let calendar = record.spec.when.calendar().ok();
         let next = calendar.and_then(|calendar| record.next(&calendar));
         let template = record.spec.template;
+        let (misfire, limits) = match record.spec.misfire {
+            stored::Misfire::Skip => (Misfire::Skip, None),
+            stored::Misfire::Once => (Misfire::Once, None),
+            stored::Misfire::CatchUp { limit, within } => (Misfire::CatchUp, Some((limit, within))),
+        };
         Self {
             when: When::of(record.spec.when),
-            misfire: record.spec.misfire,
+            misfire,
+            catch_up_limit: limits.map(|(limit, _)| limit),
+            catch_up_within: limits.map(|(_, within)| within),
             grace: record.spec.grace,
             overlap: record.spec.overlap,
             options: JobOptions::effective(&template.policy, &template.placement, template.priority),
@@ -132,7 +145,9 @@ impl ScheduleView {
 }
 
 /// State of a schedule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "describe", derive(clap::ValueEnum), value(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum ScheduleState {
     /// Its next tick is known.

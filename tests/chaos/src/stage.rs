@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bellwether::client::RetentionChange;
 use bellwether::schedule::Overlap;
-use bellwether::{Job, Retention, Schedule, ScheduleId};
+use bellwether::{Job, Schedule, ScheduleId};
 use bellwether_core::budget::MIN_RETENTION;
 use bellwether_core::failover::{Failover, MAX_WAIT};
 use bellwether_core::group::{GroupRecord, Stage as GroupStage};
@@ -221,8 +222,8 @@ impl Stage {
         let addresses = servers.addresses();
         let hosts: Vec<_> = addresses.iter().map(ToString::to_string).collect();
         let operator = Operator::connect(format!("{}{CHROOT}", hosts.join(",")), dir).await?;
-        let kept = Retention::default().succeeded(KEPT).cancelled(KEPT).dead(KEPT);
-        operator.caller.client.set_retention(kept).await?;
+        let kept = RetentionChange::new().succeeded(KEPT).cancelled(KEPT).dead(KEPT);
+        operator.caller.client.change_retention(&kept).await?;
         if !beats {
             operator.set_failover(WITHOUT_BEATS).await?;
         }

@@ -18,7 +18,7 @@ pub(super) const PRIVATE: [&str; 5] =
 pub(super) const SEALED: &str = "bellwether::client::job::kind::sealed::Sealed";
 
 /// Crates whose types may be part of the API, with the reason.
-pub(super) const ALLOWED: [(&str, &str); 11] = [
+pub(super) const ALLOWED: [(&str, &str); 14] = [
     ("std", "the standard library"),
     ("core", "the standard library"),
     ("alloc", "the standard library"),
@@ -28,6 +28,9 @@ pub(super) const ALLOWED: [(&str, &str); 11] = [
     ("futures_core", "`Stream`, until the standard library has it"),
     ("object_store", "the store of the overflow codec, which re-exports the crate"),
     ("thiserror", "derived implementations"),
+    ("clap", "the feature `describe`: requests are arguments"),
+    ("clap_builder", "the types of clap are defined here"),
+    ("utoipa", "the feature `describe`: requests are schemas"),
     ("uuid", "a worker id is a UUID"),
     ("tokio_util", "the stop signal of a handler, which other libraries of tokio take"),
 ];
@@ -62,14 +65,15 @@ pub(super) const EXHAUSTIVE: [(&[&str], &str); 10] = [
     ),
     (
         &[
+            "bellwether::schedule::Misfire",
             "bellwether::schedule::When",
             "bellwether_core::backoff::Backoff",
             "bellwether_core::duration::DurationText",
+            "bellwether_core::instant::InstantText",
             "bellwether_core::job::identity::IfExists",
             "bellwether_core::machine::election::campaign::Strategy",
             "bellwether_core::machine::election::leadership::Policy",
             "bellwether_core::placement::BuiltInStrategy",
-            "bellwether_core::schedule::due::Misfire",
             "bellwether_core::schedule::record::SkipReason",
             "bellwether_core::schedule::spec::Overlap",
             "bellwether_core::txn::Lifetime",
@@ -167,7 +171,10 @@ pub(super) const WITHOUT_REMEDY: [(&[&str], &str); 4] = [
             "bellwether::client::list::cursor::CursorError",
             "bellwether::client::timing::TimingError",
             "bellwether::connection::SessionTimeoutError",
+            "bellwether_core::backoff::BackoffError",
             "bellwether_core::duration::DurationError",
+            "bellwether_core::instant::InstantTextError",
+            "bellwether_core::job::payload::NestingError",
             "bellwether_core::job::payload::ContentTypeError",
             "bellwether_core::job::payload::PayloadError",
             "bellwether_core::job::policy::PolicyError",
@@ -209,7 +216,7 @@ pub(super) fn listed(list: &[(&[&str], &str)]) -> BTreeSet<String> {
 }
 
 /// The paths of public items that the documentation leaves out, with the reason.
-pub(super) const HIDDEN: [(&[&str], &str); 4] = [
+pub(super) const HIDDEN: [(&[&str], &str); 5] = [
     (
         &[
             "bellwether::client::Client::over",
@@ -219,6 +226,7 @@ pub(super) const HIDDEN: [(&[&str], &str); 4] = [
         ],
         "the simulator and the fuzz targets run the client on their own session and clock",
     ),
+    (&["bellwether_core::impl_values"], "the documents of the gateway implement schemas with it"),
     (&["bellwether::node::Node::actors"], "tests of the actors; only with the feature `testing`"),
     (
         &["bellwether::client::job::kind::AnyKind::KIND", "bellwether::client::job::kind::AnyKind::decode"],

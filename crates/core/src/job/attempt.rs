@@ -5,6 +5,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use serde::Serialize;
+
 use crate::job::{JobRecord, JobState, Payload, Verdict};
 use crate::name::WorkerId;
 use crate::time::WallMillis;
@@ -30,7 +32,9 @@ pub struct AttemptEnd {
 }
 
 /// How an attempt ended, without its error or result, which are stored in other fields of the record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "describe", derive(clap::ValueEnum), value(rename_all = "snake_case"))]
 pub enum AttemptOutcome {
     /// The handler returned a result.
     Succeeded,

@@ -20,20 +20,26 @@
 //! this call had seen it terminal, which is all that was asked for, so nothing is sent. If several submitters open a
 //! job at the same time, one of them succeeds and the others find its generation, even if that is already terminal.
 
+use serde::{Deserialize, Serialize};
+
 use crate::change::Change;
 use crate::job::{JobRecord, JobState};
 
 /// What a submission does if its id exists.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "describe", derive(clap::ValueEnum), value(rename_all = "snake_case"))]
 pub enum IfExists {
-    /// The same kind and payload is the same job; anything else is a conflict.
+    /// The same job if kind and payload are the same, otherwise a conflict.
     #[default]
     Same,
-    /// The submission is accepted without effect. If the id belongs to another job ([`Accepted::Other`]), later
-    /// calls with this id, such as a wait, refer to that job.
+    /// The submission is accepted and nothing is done, whatever the existing job is.
+    ///
+    /// If the id belongs to another job ([`Accepted::Other`]), later calls with this id, such as a wait, refer to that job.
     Ignore,
-    /// Same as [`IfExists::Same`] while the job is open. A terminal job, succeeded or not, is opened again as a new
-    /// generation with the policy, placement, priority and expiry of this submission.
+    /// As `same`, but a job that has ended is opened again. Over HTTP that needs the role `operate`.
+    ///
+    /// The job is a new generation, with the policy, placement, priority and expiry of this submission.
     Again,
 }
 

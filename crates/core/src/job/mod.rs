@@ -35,7 +35,7 @@ pub use entry::{Assignment, AttemptKey, Delay, QueueEntry, Turn, TurnIndex};
 pub use history::PastAttempt;
 pub use isolation::Isolation;
 pub use membership::{Membership, Role};
-pub use payload::{ContentType, ContentTypeError, Payload, PayloadError};
+pub use payload::{ContentType, ContentTypeError, NestingError, Payload, PayloadError};
 pub use placement::Placement;
 pub use policy::{Policy, PolicyError};
 pub use priority::{Priority, PriorityError};

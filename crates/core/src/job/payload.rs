@@ -101,6 +101,18 @@ impl Payload {
         if len > max { Err(PayloadError { len, max }) } else { Ok(()) }
     }
 
+    /// Checks that JSON nests at most 100 levels deep, because parsers of handlers limit the depth. Bytes of another content type are
+    /// not checked.
+    ///
+    /// # Errors
+    /// When it nests deeper.
+    pub fn check_nesting(&self) -> Result<(), NestingError> {
+        if self.content_type.as_str() == "application/json" && nests_too_deeply(&self.bytes) {
+            return Err(NestingError);
+        }
+        Ok(())
+    }
+
     /// Wraps JSON text that can be stored.
     ///
     /// # Errors
@@ -122,6 +134,34 @@ impl Payload {
     }
 }
 
+/// The depth at which JSON may nest. Common parsers refuse 128 levels.
+const MAX_NESTING: usize = 100;
+
+/// JSON nests too deeply for the parsers of handlers.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("nests deeper than {MAX_NESTING}: flatten it")]
+#[non_exhaustive]
+pub struct NestingError;
+
+/// Counts the levels of JSON text without recursion.
+fn nests_too_deeply(json: &[u8]) -> bool {
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    for byte in json {
+        match (byte, in_string) {
+            _ if escaped => escaped = false,
+            (b'\\', true) => escaped = true,
+            (b'"', _) => in_string = !in_string,
+            (b'[' | b'{', false) => depth += 1,
+            (b']' | b'}', false) => depth = depth.saturating_sub(1),
+            (_, _) => {}
+        }
+        if depth > MAX_NESTING {
+            return true;
+        }
+    }
+    false
+}
+
 impl fmt::Debug for Payload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bytes of {:?}", self.bytes.len(), self.content_type)
@@ -131,6 +171,19 @@ impl fmt::Debug for Payload {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_brackets_outside_of_strings_nest() {
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        let check = |text: String| Payload::json(text.into_bytes()).unwrap().check_nesting();
+        assert_eq!(check(nested(MAX_NESTING)), Ok(()));
+        assert_eq!(check(nested(MAX_NESTING + 1)), Err(NestingError));
+        assert_eq!(check(format!(r#""\"{}""#, "[".repeat(1_000))), Ok(()));
+        assert_eq!(check(format!(r#"["\\", {}]"#, nested(MAX_NESTING))), Err(NestingError));
+        assert_eq!(check(vec!["[]"; 1_000].join(",")), Ok(()));
+        let text = ContentType::new("text/plain").unwrap();
+        assert_eq!(Payload::new(text, nested(1_000).into_bytes()).unwrap().check_nesting(), Ok(()));
+    }
 
     #[test]
     fn a_plain_payload_may_be_larger_than_a_stored_one() {

@@ -156,6 +156,16 @@ impl fmt::Display for CronExpression {
     }
 }
 
+impl std::str::FromStr for CronExpression {
+    type Err = SpecError;
+
+    fn from_str(given: &str) -> Result<Self, SpecError> {
+        Self::new(given)
+    }
+}
+
+crate::text::impl_serde!(CronExpression, "a cron expression");
+
 fn parser() -> CronParser {
     CronParser::builder().seconds(Seconds::Required).year(Year::Required).build()
 }

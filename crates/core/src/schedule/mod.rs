@@ -63,6 +63,17 @@ pub enum SpecError {
         /// The given name.
         given: String,
     },
+    /// There is no rule, or several.
+    #[error("give one of cron, every and at")]
+    OneRule,
+    /// A value is given without another one that it belongs to.
+    #[error("{field} needs {needs}")]
+    Needs {
+        /// The field.
+        field: &'static str,
+        /// The other one.
+        needs: &'static str,
+    },
     /// A value is outside its bounds.
     #[error("{field} must be {allowed}, not {given}")]
     Bound {

@@ -7,6 +7,8 @@
 use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_128;
 
+use serde::Serialize;
+
 use super::{Calendar, Missed, Overlap, ScheduleSpec, SpecError, instant, missed};
 use crate::change::Change;
 use crate::job::JobRecord;
@@ -14,7 +16,9 @@ use crate::name::{JobId, Lane, ScheduleId};
 use crate::time::WallMillis;
 
 /// Why ticks got no job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "describe", derive(clap::ValueEnum), value(rename_all = "snake_case"))]
 pub enum SkipReason {
     /// No leader was active in time, and the misfire policy does not make the ticks up.
     Misfire,

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::{MAX_CATCH_UP, Misfire, SpecError, When};
 use crate::budget::{MAX_SCHEDULE_PAYLOAD_BYTES, MAX_TAGS, MAX_WAIT};
 use crate::duration::DurationText;
@@ -16,15 +18,29 @@ pub const DEFAULT_GRACE: Duration = Duration::from_secs(60);
 const MAX_AFTER: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// What happens to a tick while the job of the last tick is open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "describe", derive(clap::ValueEnum), value(rename_all = "snake_case"))]
 pub enum Overlap {
-    /// The tick gets a job.
+    /// The tick gets its job.
     #[default]
     Allow,
     /// The tick is skipped.
     Forbid,
-    /// The tick gets a job, which waits for the earlier ones in the schedule's lane.
+    /// The tick gets its job, which waits for the other jobs in a lane.
     Queue,
+}
+
+impl Overlap {
+    /// Returns its name: `allow`, `forbid` or `queue`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Forbid => "forbid",
+            Self::Queue => "queue",
+        }
+    }
 }
 
 /// The job that each tick submits.

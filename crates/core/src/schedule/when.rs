@@ -168,6 +168,16 @@ impl fmt::Display for Zone {
     }
 }
 
+impl std::str::FromStr for Zone {
+    type Err = SpecError;
+
+    fn from_str(given: &str) -> Result<Self, SpecError> {
+        Self::new(given)
+    }
+}
+
+crate::text::impl_serde!(Zone, "the name of a zone");
+
 impl fmt::Debug for Zone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

@@ -9,12 +9,12 @@
 //! It concerns the jobs that a caller submits, alone, in a batch, as members of a group or by a schedule. It does not limit
 //! what the role may read or change.
 
+use bellwether::InstantText;
 use std::time::SystemTime;
 
 use bellwether::client::JobOptions;
 
 use super::Role;
-use bellwether_documents::{InstantText, Text};
 
 /// The highest `max_open_jobs`. The gateway remembers the ids of these jobs.
 pub(super) const MAX_OPEN_JOBS: usize = 10_000;
@@ -92,7 +92,7 @@ impl Scope {
                 }
                 "expires" => {
                     taken(scope.expires.is_some())?;
-                    let at = value.parse::<InstantText>().ok().map(|Text(at)| at);
+                    let at = value.parse::<InstantText>().ok().map(|InstantText(at)| at);
                     scope.expires =
                         Some(at.ok_or("expires must be an instant such as 2027-01-01T00:00:00Z")?);
                 }

@@ -1,21 +1,21 @@
 //! Extractors of requests. Their problems name the field, the bound and the way out.
 
-mod depth;
 mod json;
 
 use std::convert::Infallible;
 
 use axum::extract::{FromRequestParts, Query, RawPathParams};
-use axum::http::HeaderMap;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, Uri};
 use bellwether::TraceContext;
 use bellwether::{GroupId, JobId, Kind, ScheduleId, WorkerId};
+use form_urlencoded::Serializer;
 use serde::de::DeserializeOwned;
+use utoipa::IntoParams;
 use uuid::Uuid;
 
 use super::problem::{Fault, Problem};
 
-pub(super) use depth::shallow;
 pub(super) use json::{Bounded, Json};
 
 /// The job id in the path. The decoded id is checked as a whole, so `../x` is rejected as an invalid name.
@@ -125,13 +125,35 @@ pub(super) struct QueryParameters<T>(pub(super) T);
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for QueryParameters<T> {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let query = Query::<T>::from_request_parts(parts, state).await;
-        let query = query.map_err(|error| {
-            let text =
-                std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
-            Fault::Invalid.because(format!("the query is not valid: {text}"))
-        })?;
-        Ok(Self(query.0))
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        decoded(parts.uri.query().unwrap_or_default()).map(Self)
     }
+}
+
+/// The query parameters of two types: those of the second type, and all others.
+pub(super) struct TwoQueryParameters<A, B>(pub(super) A, pub(super) B);
+
+impl<S: Send + Sync, A: DeserializeOwned, B: DeserializeOwned + IntoParams> FromRequestParts<S>
+    for TwoQueryParameters<A, B>
+{
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let names = B::into_params(|| None).into_iter().map(|parameter| parameter.name).collect::<Vec<_>>();
+        let [mut first, mut second] = [(); 2].map(|()| Serializer::new(String::new()));
+        for (name, value) in form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes()) {
+            let part = if names.iter().any(|known| *known == name) { &mut second } else { &mut first };
+            part.append_pair(&name, &value);
+        }
+        Ok(Self(decoded(&first.finish())?, decoded(&second.finish())?))
+    }
+}
+
+/// Decodes the query of a request, or a part of it.
+fn decoded<T: DeserializeOwned>(query: &str) -> Result<T, Problem> {
+    let invalid = |text: String| Fault::Invalid.because(format!("the query is not valid: {text}"));
+    let uri = Uri::try_from(format!("/?{query}")).map_err(|error| invalid(error.to_string()))?;
+    Query::<T>::try_from_uri(&uri).map(|Query(query)| query).map_err(|error| {
+        invalid(std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string))
+    })
 }

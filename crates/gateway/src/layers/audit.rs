@@ -12,7 +12,7 @@ use std::time::{Instant, SystemTime};
 
 use axum::extract::{MatchedPath, Request};
 use axum::http::{Method, StatusCode};
-use bellwether_documents::Text;
+use bellwether::InstantText;
 
 use super::credentials::Caller;
 use super::operations::Operation;
@@ -123,7 +123,7 @@ impl Line {
         let intent = AuditIntent {
             event: "intent",
             number,
-            at: Text(SystemTime::now()),
+            at: InstantText(SystemTime::now()),
             caller: &caller.name,
             role: caller.role.as_str(),
             from: line.peer.map(|peer| peer.0.to_string()),
@@ -178,7 +178,7 @@ impl Begun {
         let operation = operation.map(|operation| operation.name);
         let entry = AuditEntry {
             number: 0,
-            at: Text(SystemTime::now()),
+            at: InstantText(SystemTime::now()),
             caller: caller.as_ref().map(|caller| caller.name.to_string()),
             role: caller.as_ref().map(|caller| caller.role.as_str()),
             from: peer.map(|peer| peer.0.to_string()),

@@ -2,7 +2,7 @@
 
 use axum::Json as Answer;
 use axum::extract::State;
-use bellwether_documents::{InstantText, Text};
+use bellwether::InstantText;
 use serde::Serialize;
 use tokio::time::Instant;
 use utoipa::ToSchema;
@@ -33,5 +33,5 @@ pub(super) struct AlertsDocument {
 )]
 pub(super) async fn list_alerts(State(app): State<App>) -> Answer<AlertsDocument> {
     let (evaluated_at, alerts) = app.samples.alerts(Instant::now());
-    Answer(AlertsDocument { evaluated_at: evaluated_at.map(Text), alerts })
+    Answer(AlertsDocument { evaluated_at: evaluated_at.map(InstantText), alerts })
 }

@@ -9,13 +9,13 @@ use serde::de::{Error as _, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
-use super::submit::{NewJob, job};
+use super::submit::checked;
 use crate::extract::{Bounded, Json, Traced};
 use crate::layers::{AuditNote, Caller};
 use crate::limits::{MAX_BATCH, MAX_BATCH_BODY};
 use crate::problem::Problem;
 use crate::state::App;
-use bellwether::client::JobHandle;
+use bellwether::client::{Job, JobHandle};
 use bellwether_documents::SubmittedDocument;
 
 /// Jobs to submit.
@@ -25,21 +25,21 @@ pub(super) struct Batch {
     /// 1 to 1,000 jobs. Jobs of one lane keep their order.
     #[schema(min_items = 1, max_items = 1000)]
     #[serde(deserialize_with = "some_jobs")]
-    jobs: Vec<NewJob>,
+    jobs: Vec<Job>,
 }
 
 /// Decodes 1 to [`MAX_BATCH`] jobs. Further ones are only counted, because a body has room for 350,000 small ones.
-pub(super) fn some_jobs<'de, D: Deserializer<'de>>(jobs: D) -> Result<Vec<NewJob>, D::Error> {
+pub(super) fn some_jobs<'de, D: Deserializer<'de>>(jobs: D) -> Result<Vec<Job>, D::Error> {
     struct SomeJobs;
 
     impl<'de> Visitor<'de> for SomeJobs {
-        type Value = Vec<NewJob>;
+        type Value = Vec<Job>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("an array of jobs")
         }
 
-        fn visit_seq<A: SeqAccess<'de>>(self, mut given: A) -> Result<Vec<NewJob>, A::Error> {
+        fn visit_seq<A: SeqAccess<'de>>(self, mut given: A) -> Result<Vec<Job>, A::Error> {
             let (mut jobs, mut more) = (Vec::new(), 0);
             while jobs.len() < MAX_BATCH
                 && let Some(job) = given.next_element()?
@@ -112,7 +112,7 @@ pub(super) async fn submit_batch(
     let Json(batch) = <Json<Batch> as axum::extract::FromRequest<App>>::from_request(request, &app).await?;
     let jobs = batch.jobs.into_iter().enumerate();
     let jobs =
-        jobs.map(|(at, new)| job(new, &caller).map_err(|problem| problem.within(&format!("jobs[{at}]"))));
+        jobs.map(|(at, job)| checked(job, &caller).map_err(|problem| problem.within(&format!("jobs[{at}]"))));
     let jobs = jobs.collect::<Result<Vec<_>, _>>()?.into_iter().map(|job| job.traceparent(trace));
     let reserved = app.open_jobs.reserve(&app.client, &caller, jobs.len()).await?;
     let answers = app.client.on_behalf_of(&caller.author()).submit_many(jobs, |_| {}).await;

@@ -2,6 +2,7 @@
 //!
 //! A stream costs a task, its buffers and a place in the hub's ring, but no watch and no read of ZooKeeper.
 
+use bellwether::{JobId, Kind};
 use std::fmt::Write;
 use std::pin::pin;
 use std::time::Duration;
@@ -24,7 +25,7 @@ use crate::problem::{Fault, Problem};
 use crate::server::{EventStream, Phase};
 use crate::state::App;
 use bellwether::client::{Event, Events, Notification};
-use bellwether_documents::{EventDocument, JobIdText, KindText, Text};
+use bellwether_documents::EventDocument;
 
 /// Interval of comments on a stream without events. It is below the timeout of proxies (60 s), and detects a peer that
 /// has disconnected.
@@ -44,10 +45,10 @@ const BYTES_AT_ONCE: usize = 8 * 1024;
 pub(super) struct EventQuery {
     /// Only events of this job.
     #[param(inline)]
-    job: Option<JobIdText>,
+    job: Option<JobId>,
     /// Only events of jobs of this kind.
     #[param(inline)]
-    kind: Option<KindText>,
+    kind: Option<Kind>,
 }
 
 /// The data of an event `missed`.
@@ -59,8 +60,8 @@ struct MissedDocument {
 
 impl EventQuery {
     fn lets(&self, event: &Event) -> bool {
-        self.job.as_ref().is_none_or(|Text(job)| *job == event.job)
-            && self.kind.as_ref().is_none_or(|Text(kind)| event.kind.as_ref() == Some(kind))
+        self.job.as_ref().is_none_or(|job| *job == event.job)
+            && self.kind.as_ref().is_none_or(|kind| event.kind.as_ref() == Some(kind))
     }
 
     /// Appends the text of the event, unless it is filtered out.
@@ -178,7 +179,7 @@ mod tests {
     #[test]
     fn missed_events_are_sent_to_all_streams_and_jobs_to_matching_streams() {
         let all = EventQuery { job: None, kind: None };
-        let one = EventQuery { job: Some(Text(JobId::new("a").unwrap())), kind: None };
+        let one = EventQuery { job: Some(JobId::new("a").unwrap()), kind: None };
         let event = |job: &str| {
             let (job, kind) = (JobId::new(job).unwrap(), Some(Kind::new("sum").unwrap()));
             Notification::Event(Arc::new(views::event(job, kind, State::Queued)))

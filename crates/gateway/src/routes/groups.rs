@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 use super::batch::{BatchAnswer, One, some_jobs};
 use super::pages::page;
-use super::submit::{NewJob, job};
+use super::submit::checked;
 use super::wait::{GroupWaitQuery, WaitTimeout};
 use crate::extract::{Bounded, GroupName, Json, QueryParameters, Traced};
 use crate::layers::{AuditNote, Caller};
@@ -20,10 +20,10 @@ use crate::limits::{MAX_BATCH_BODY, MAX_BODY};
 use crate::problem::{Fault, Problem};
 use crate::server::Phase;
 use crate::state::App;
-use bellwether::client::{GroupWaitError, JobHandle};
-use bellwether_documents::{GroupDocument, GroupQuery, GroupSummaryDocument, NewGroup};
+use bellwether::client::{Group, GroupWaitError, Job, JobHandle};
+use bellwether_documents::{GroupDocument, GroupQuery, GroupSummaryDocument};
 
-impl Bounded for NewGroup {
+impl Bounded for Group {
     const MAX_BYTES: usize = MAX_BODY;
 }
 
@@ -37,7 +37,7 @@ pub(super) struct NewMembers {
     /// 1 to 1,000 jobs of the group's kind, without ids.
     #[schema(min_items = 1, max_items = 1000)]
     #[serde(deserialize_with = "some_jobs")]
-    jobs: Vec<NewJob>,
+    jobs: Vec<Job>,
 }
 
 impl Bounded for NewMembers {
@@ -49,7 +49,7 @@ impl Bounded for NewMembers {
 /// Creating the same group again changes nothing. The total is set once, with the group or later.
 #[utoipa::path(
     post, path = "/v1/groups", tag = "groups", security(("token" = ["submit"])),
-    request_body = NewGroup,
+    request_body = Group,
     responses(
         (status = 200, description = "The group exists; the header `Location` has its path", body = GroupDocument),
         (status = 409, description = "The group exists with other properties or another total", body = Problem, content_type = "application/problem+json"),
@@ -58,10 +58,9 @@ impl Bounded for NewMembers {
 pub(super) async fn make_group(
     State(app): State<App>,
     Traced(trace): Traced,
-    Json(new): Json<NewGroup>,
+    Json(group): Json<Group>,
 ) -> Result<Response, Problem> {
-    let group = new.into_group().traceparent(trace);
-    let group = app.client.group(group).await?;
+    let group = app.client.group(group.traceparent(trace)).await?;
     let view = group.view().await?;
     let location = [(LOCATION, format!("/v1/groups/{}", view.id))];
     let told = AuditNote(format!("group {}", view.id));
@@ -99,7 +98,7 @@ pub(super) async fn list_groups(
 ) -> Result<Answer<GroupsPage>, Problem> {
     let (limit, after) = page(which.limit, which.after.as_deref())?;
     let _turn = app.pages.next(&caller).await;
-    let page = app.client.list_groups(which.stage(), after.as_ref(), limit).await?;
+    let page = app.client.list_groups(which.stage, after.as_ref(), limit).await?;
     Ok(Answer(GroupsPage {
         groups: page.items.iter().map(Into::into).collect(),
         next: page.next.map(|next| next.to_string()),
@@ -212,7 +211,7 @@ pub(super) async fn submit_members(
     }
     let jobs = new.jobs.into_iter().enumerate();
     let jobs =
-        jobs.map(|(at, new)| job(new, &caller).map_err(|problem| problem.within(&format!("jobs[{at}]"))));
+        jobs.map(|(at, job)| checked(job, &caller).map_err(|problem| problem.within(&format!("jobs[{at}]"))));
     let jobs = jobs.collect::<Result<Vec<_>, _>>()?.into_iter().map(|job| job.traceparent(trace));
     let group = app.client.existing_group(&id).await?;
     let reserved = app.open_jobs.reserve(&app.client, &caller, given).await?;

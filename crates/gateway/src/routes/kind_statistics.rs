@@ -2,13 +2,12 @@
 
 use axum::Json as Answer;
 use axum::extract::State;
-use bellwether::Kind;
+use bellwether::{DurationText, Kind};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::kind_statistics::{OfKind, Report, WINDOW};
 use crate::state::App;
-use bellwether_documents::{DurationText, Text};
 
 /// What this gateway has seen of the ends of jobs.
 #[derive(Serialize, ToSchema)]
@@ -69,14 +68,14 @@ impl From<Report> for StatisticsDocument {
             dead_per_second: rate(ends.dead),
             cancelled_per_second: rate(ends.cancelled),
             run_time: run_time.map(|run| RunTimeDocument {
-                p50: Text(run.p50),
-                p99: Text(run.p99),
+                p50: DurationText(run.p50),
+                p99: DurationText(run.p99),
                 jobs: run.jobs,
             }),
         };
         Self {
-            window: Text(WINDOW),
-            observed: Text(report.observed),
+            window: DurationText(WINDOW),
+            observed: DurationText(report.observed),
             incomplete: report.incomplete,
             dead: report.kinds.values().map(|of| of.ends.dead).sum(),
             kinds: report.kinds.into_iter().map(kind).collect(),

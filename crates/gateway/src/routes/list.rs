@@ -7,13 +7,13 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::pages::page;
-use crate::extract::QueryParameters;
+use crate::extract::TwoQueryParameters;
 use crate::layers::{AuditNote, Caller};
 use crate::limits::PAGE_BYTES;
 use crate::problem::Problem;
 use crate::state::App;
-use bellwether::client::PageLimits;
-use bellwether_documents::{JobDocument, JobQuery};
+use bellwether::client::{Filter, PageLimits};
+use bellwether_documents::{JobDocument, JobPageQuery};
 
 /// A page of jobs, and the start of the next page.
 #[derive(Serialize, ToSchema)]
@@ -31,7 +31,7 @@ pub(super) struct JobPage {
 /// until `next` is null. The jobs are in no particular order, each with its state at the time of the read.
 #[utoipa::path(
     get, path = "/v1/jobs", tag = "jobs", security(("token" = ["read"])),
-    params(JobQuery),
+    params(Filter, JobPageQuery),
     responses(
         (status = 200, description = "A page of jobs", body = JobPage),
     )
@@ -39,10 +39,9 @@ pub(super) struct JobPage {
 pub(super) async fn list_jobs(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    QueryParameters(which): QueryParameters<JobQuery>,
+    TwoQueryParameters(filter, which): TwoQueryParameters<Filter, JobPageQuery>,
 ) -> Result<Response, Problem> {
     let (limit, after) = page(which.limit, which.after.as_deref())?;
-    let filter = which.filter();
     let limits = PageLimits::jobs(limit).bytes(PAGE_BYTES).payloads(which.payloads);
     let _turn = app.pages.next(&caller).await;
     let page = app.client.list_page_within(&filter, after.as_ref(), limits).await?;

@@ -36,7 +36,6 @@ use axum::Router;
 use axum::middleware::from_fn_with_state;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{Components, Info, License, OpenApi, OpenApiBuilder};
-use utoipa::{PartialSchema, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -94,9 +93,6 @@ pub fn openapi() -> serde_json::Value {
 fn described() -> OpenApiRouter<App> {
     let mut described = routes();
     let document = described.get_openapi_mut();
-    // utoipa does not collect the schema of a type parameter, here the job of a new schedule.
-    let schemas = &mut document.components.get_or_insert_default().schemas;
-    schemas.insert(submit::ScheduledJob::name().into_owned(), submit::ScheduledJob::schema());
     failures::describe(document);
     described
 }
@@ -144,7 +140,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(caller::show_caller))
         .routes(routes!(audit::list_audit))
         .routes(routes!(placement::show_placement, placement::set_placement))
-        .routes(routes!(retention::show_retention, retention::set_retention))
+        .routes(routes!(retention::show_retention, retention::change_retention))
         .routes(routes!(retention::purge_jobs))
         .routes(routes!(
             remote_workers::register::register_remote_worker,

@@ -15,8 +15,8 @@ use crate::limits::{MAX_BATCH, MAX_BODY};
 use crate::metrics::refused;
 use crate::problem::{Fault, Problem};
 use crate::state::App;
-use bellwether::client::Purged;
-use bellwether_documents::{NewPurge, PurgedDocument, PurgedJobs, RetentionChange, RetentionDocument};
+use bellwether::client::{Purge, Purged, RetentionChange};
+use bellwether_documents::{PurgedDocument, RetentionDocument};
 
 /// Time limit of a purge; its progress is returned. It is below the time limit of a request, whose error would not
 /// contain the progress.
@@ -26,19 +26,8 @@ impl Bounded for RetentionChange {
     const MAX_BYTES: usize = MAX_BODY;
 }
 
-impl Bounded for NewPurge {
+impl Bounded for Purge {
     const MAX_BYTES: usize = MAX_BODY;
-}
-
-/// Returns the jobs of a purge.
-fn jobs(new: NewPurge) -> Result<PurgedJobs, Problem> {
-    let jobs = new.jobs()?;
-    match &jobs {
-        PurgedJobs::Given(jobs) if !(1..=MAX_BATCH).contains(&jobs.len()) => {
-            Err(Fault::Invalid.because(format!("give 1 to {MAX_BATCH} jobs, not {}", jobs.len())))
-        }
-        PurgedJobs::Given(_) | PurgedJobs::Selected(_) => Ok(jobs),
-    }
 }
 
 /// Show how long records are kept.
@@ -66,13 +55,13 @@ pub(super) async fn show_retention(
         (status = 200, description = "The retention as it is now", body = RetentionDocument),
     )
 )]
-pub(super) async fn set_retention(
+pub(super) async fn change_retention(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Json(change): Json<RetentionChange>,
 ) -> Result<Response, Problem> {
     let client = app.client.on_behalf_of(&caller.author());
-    let set = client.update_retention(|present| change.apply(present)).await?;
+    let set = client.change_retention(&change).await?;
     let mut answer = Answer(RetentionDocument::from(&set)).into_response();
     answer.extensions_mut().insert(AuditNote(format!("retention set to {:?}", set.value)));
     Ok(answer)
@@ -85,7 +74,7 @@ pub(super) async fn set_retention(
 /// remaining records.
 #[utoipa::path(
     post, path = "/v1/purge", tag = "retention", security(("token" = ["admin"])),
-    request_body = NewPurge,
+    request_body = Purge,
     responses(
         (status = 200, description = "The outcome of the purge", body = PurgedDocument),
         (status = "5XX", description = "The outcome is unknown: records may have been removed", body = Problem, content_type = "application/problem+json"),
@@ -93,18 +82,19 @@ pub(super) async fn set_retention(
 )]
 pub(super) async fn purge_jobs(
     State(app): State<App>,
-    Json(new): Json<NewPurge>,
+    Json(purge): Json<Purge>,
 ) -> Result<Response, Problem> {
     let _permit = app.purges.try_acquire().map_err(|_| {
         refused(HttpRefusal::Purges);
         Fault::Saturated.because("another purge is running, and each reads all records: try again later")
     })?;
-    let remove = new.remove;
-    let jobs = jobs(new)?;
+    if let Some(jobs) = purge.given().filter(|jobs| !(1..=MAX_BATCH).contains(&jobs.len())) {
+        return Err(Fault::Invalid.because(format!("give 1 to {MAX_BATCH} jobs, not {}", jobs.len())));
+    }
     let so_far = Arc::new(Mutex::new(Purged::default()));
     let told = Arc::clone(&so_far);
     let note = move |done| *told.lock().unwrap_or_else(PoisonError::into_inner) = done;
-    let done = timeout(PURGE_WITHIN, jobs.run(&app.client, remove, note)).await;
+    let done = timeout(PURGE_WITHIN, app.client.purge(&purge, note)).await;
     let (done, complete) = match done {
         Ok(done) => (done?, true),
         Err(_) => (*so_far.lock().unwrap_or_else(PoisonError::into_inner), false),

@@ -2,12 +2,12 @@
 
 use axum::Json as Answer;
 use axum::extract::State;
+use bellwether::DurationText;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::samples::{EVERY, OldestQueued, Sample};
 use crate::state::App;
-use bellwether_documents::{DurationText, Text};
 
 /// The samples of the last hour.
 #[derive(Serialize, ToSchema)]
@@ -33,5 +33,5 @@ pub(super) struct SamplesDocument {
 )]
 pub(super) async fn list_samples(State(app): State<App>) -> Answer<SamplesDocument> {
     let (samples, oldest_queued) = (app.samples.list(), app.samples.oldest_queued());
-    Answer(SamplesDocument { interval: Text(EVERY), samples, oldest_queued })
+    Answer(SamplesDocument { interval: DurationText(EVERY), samples, oldest_queued })
 }

@@ -9,25 +9,20 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::pages::page;
-use super::submit::{ScheduledJob, accepted, scheduled_job};
+use super::submit::accepted;
 use crate::extract::{Bounded, Json, QueryParameters, SchedulePath};
 use crate::layers::{AuditNote, Caller};
 use crate::limits::MAX_BODY;
 use crate::problem::Problem;
 use crate::state::App;
-use bellwether::client::Added;
-use bellwether_documents::{
-    AddedScheduleDocument, ChangedSchedule, NewSchedule, PageQuery, ScheduleDocument, SubmittedDocument,
-};
+use bellwether::client::{Added, Schedule, ScheduleChange, ScheduleError};
+use bellwether_documents::{AddedScheduleDocument, PageQuery, ScheduleDocument, SubmittedDocument};
 
-/// A schedule to add. The alias gives the schema its plain name.
-type ScheduleRequest = NewSchedule<ScheduledJob>;
-
-impl Bounded for ScheduleRequest {
+impl Bounded for Schedule {
     const MAX_BYTES: usize = MAX_BODY;
 }
 
-impl Bounded for ChangedSchedule {
+impl Bounded for ScheduleChange {
     const MAX_BYTES: usize = MAX_BODY;
 }
 
@@ -77,7 +72,7 @@ pub(super) async fn list_schedules(
 /// Adding the same name and spec again changes nothing; another spec is a conflict unless `replace` is set.
 #[utoipa::path(
     post, path = "/v1/schedules", tag = "schedules", security(("token" = ["operate"])),
-    request_body = ScheduleRequest,
+    request_body = Schedule,
     responses(
         (status = 201, description = "The schedule was added", body = AddedScheduleDocument),
         (status = 200, description = "The schedule already existed, or was replaced", body = AddedScheduleDocument),
@@ -87,11 +82,14 @@ pub(super) async fn list_schedules(
 pub(super) async fn add_schedule(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    Json(new): Json<ScheduleRequest>,
+    Json(schedule): Json<Schedule>,
 ) -> Result<Response, Problem> {
-    let job = |new| scheduled_job(new, &caller).map_err(|problem| problem.within("job"));
-    let schedule = new.into_schedule(job)?;
-    schedule.check()?;
+    let of_job = |problem: Problem| problem.within("job");
+    caller.may_submit(&schedule.job.kind, &schedule.job.options, false).map_err(of_job)?;
+    schedule.check().map_err(|error| match error {
+        ScheduleError::Job(error) => of_job(error.into()),
+        other => other.into(),
+    })?;
     let id = ScheduleId::new(schedule.id())?;
     let schedules = app.client.on_behalf_of(&caller.author()).schedules();
     let added = schedules.add(&schedule).await?;
@@ -123,7 +121,7 @@ pub(super) async fn show_schedule(
 #[utoipa::path(
     patch, path = "/v1/schedules/{id}", tag = "schedules", security(("token" = ["operate"])),
     params(("id" = String, Path, description = "Id of the schedule")),
-    request_body = ChangedSchedule,
+    request_body = ScheduleChange,
     responses(
         (status = 200, description = "The schedule as it is now", body = ScheduleDocument),
     )
@@ -132,9 +130,8 @@ pub(super) async fn change_schedule(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     SchedulePath(id): SchedulePath,
-    Json(change): Json<ChangedSchedule>,
+    Json(change): Json<ScheduleChange>,
 ) -> Result<Response, Problem> {
-    let change = change.change()?;
     let view = app.client.on_behalf_of(&caller.author()).schedules().change(&id, &change).await?;
     Ok(told(format!("schedule {id} changed"), StatusCode::OK, ScheduleDocument::from(&view)))
 }

@@ -5,31 +5,16 @@ use axum::http::header::LOCATION;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json as Answer};
-use serde::Deserialize;
-use serde_json::value::RawValue;
-use utoipa::ToSchema;
 
-use crate::extract::{Bounded, Json, Traced, shallow};
+use crate::extract::{Bounded, Json, Traced};
 use crate::layers::{AuditNote, Caller};
 use crate::limits::MAX_BODY;
 use crate::problem::{Fault, Problem};
 use crate::state::App;
 use bellwether::client::{IfExists, Job, JobError, JobHandle};
-use bellwether_documents::{Invalid, SubmittedDocument, json_job};
+use bellwether_documents::{Invalid, SubmittedDocument};
 
-/// The payload of a job: JSON, kept byte for byte.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(transparent)]
-#[schema(value_type = serde_json::Value)]
-pub(super) struct JsonText(Option<Box<RawValue>>);
-
-/// A job to submit. The alias gives the schema its plain name.
-pub(super) type NewJob = bellwether_documents::NewJob<JsonText>;
-
-/// The job of a schedule.
-pub(super) type ScheduledJob = bellwether_documents::ScheduledJob<JsonText>;
-
-impl Bounded for NewJob {
+impl Bounded for Job {
     const MAX_BYTES: usize = MAX_BODY;
 }
 
@@ -45,26 +30,11 @@ impl From<JobError> for Problem {
     }
 }
 
-/// Returns the checked job of a request, if the caller may submit it.
-pub(super) fn job(new: NewJob, caller: &Caller) -> Result<Job, Problem> {
-    caller.may_submit(&new.kind, &new.options.0, new.if_exists.0 == IfExists::Again)?;
-    let job = new.into_job(with_payload)?;
+/// Returns the job if it is valid and the caller may submit it.
+pub(super) fn checked(job: Job, caller: &Caller) -> Result<Job, Problem> {
+    caller.may_submit(&job.kind, &job.options, job.if_exists == IfExists::Again)?;
     job.check()?;
     Ok(job)
-}
-
-/// Returns the checked job of a schedule, if the caller may submit it.
-pub(super) fn scheduled_job(new: ScheduledJob, caller: &Caller) -> Result<Job, Problem> {
-    caller.may_submit(&new.kind, &new.options.0, false)?;
-    let job = new.into_job(with_payload)?;
-    job.check()?;
-    Ok(job)
-}
-
-fn with_payload(kind: &str, JsonText(payload): JsonText, content_type: &str) -> Result<Job, Problem> {
-    let text = payload.as_deref().map_or("null", RawValue::get);
-    shallow("payload", text)?;
-    Ok(json_job(kind, text, content_type)?)
 }
 
 /// Answers 201 for a job that was created or opened again, 200 for one that already existed, with its path in a header.
@@ -76,7 +46,7 @@ pub(super) fn accepted<K>(job: &JobHandle<K>) -> Response {
     if let Ok(location) = HeaderValue::from_str(&format!("/v1/jobs/{}", submitted.id)) {
         headers.insert(LOCATION, location);
     }
-    let told = AuditNote(format!("job {}: {}", submitted.id, submitted.accepted));
+    let told = AuditNote(format!("job {}: {}", submitted.id, submitted.accepted.0.as_str()));
     let mut answer = (status, headers, Answer(submitted)).into_response();
     answer.extensions_mut().insert(told);
     answer
@@ -89,7 +59,7 @@ pub(super) fn accepted<K>(job: &JobHandle<K>) -> Response {
 /// part of that trace.
 #[utoipa::path(
     post, path = "/v1/jobs", tag = "jobs", security(("token" = ["submit"])),
-    request_body = NewJob,
+    request_body = Job,
     responses(
         (status = 201, description = "Accepted; the header `Location` has its path", body = SubmittedDocument),
         (status = 200, description = "The same job already existed", body = SubmittedDocument),
@@ -102,9 +72,9 @@ pub(super) async fn submit_job(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Traced(trace): Traced,
-    Json(new): Json<NewJob>,
+    Json(job): Json<Job>,
 ) -> Result<Response, Problem> {
-    let job = job(new, &caller)?.traceparent(trace);
+    let job = checked(job, &caller)?.traceparent(trace);
     let reserved = app.open_jobs.reserve(&app.client, &caller, 1).await?;
     let job = app.client.on_behalf_of(&caller.author()).submit(job).await?;
     reserved.submitted([job.id()]);

@@ -5,23 +5,24 @@ use std::time::SystemTime;
 use axum::Json as Answer;
 use axum::extract::State;
 
-use crate::extract::{QueryParameters, SchedulePath};
+use crate::extract::{QueryParameters, SchedulePath, TwoQueryParameters};
 use crate::problem::Problem;
 use crate::state::App;
-use bellwether_documents::{NextTicksDocument, PreviewedRule, ScheduleTicksDocument, TickQuery};
+use bellwether::client::Rule;
+use bellwether_documents::{NextTicksDocument, PreviewQuery, ScheduleTicksDocument, TickQuery};
 
 /// Show the next ticks of a rule, before a schedule is added or changed.
 #[utoipa::path(
     get, path = "/v1/ticks", tag = "schedules", security(("token" = ["read"])),
-    params(PreviewedRule),
+    params(Rule, PreviewQuery),
     responses(
         (status = 200, description = "The next ticks", body = NextTicksDocument),
     )
 )]
 pub(super) async fn preview_ticks(
-    QueryParameters(rule): QueryParameters<PreviewedRule>,
+    TwoQueryParameters(rule, which): TwoQueryParameters<Rule, PreviewQuery>,
 ) -> Result<Answer<NextTicksDocument>, Problem> {
-    let ticks = rule.ticks(SystemTime::now())?;
+    let ticks = which.ticks(&rule, SystemTime::now())?;
     Ok(Answer(NextTicksDocument::new(&ticks)))
 }
 

@@ -1,5 +1,6 @@
 //! `GET /v1/jobs/{id}/wait`: a long poll.
 
+use bellwether::DurationText;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use crate::problem::{Fault, Problem};
 use crate::server::Phase;
 use crate::state::App;
 use bellwether::client::{Error, WaitError};
-use bellwether_documents::{DurationText, JobDocument, Text};
+use bellwether_documents::JobDocument;
 
 /// Every generation is at least this one.
 const ANY_GENERATION: u32 = 0;
@@ -37,19 +38,19 @@ impl Default for WaitTimeout {
 impl TryFrom<DurationText> for WaitTimeout {
     type Error = String;
 
-    fn try_from(Text(timeout): DurationText) -> Result<Self, String> {
+    fn try_from(DurationText(timeout): DurationText) -> Result<Self, String> {
         if timeout <= MAX_WAIT {
             return Ok(Self(timeout));
         }
-        Err(format!("must be at most {}: repeat the request to wait longer", Text(MAX_WAIT)))
+        Err(format!("must be at most {}: repeat the request to wait longer", DurationText(MAX_WAIT)))
     }
 }
 
 impl PartialSchema for WaitTimeout {
     fn schema() -> RefOr<Schema> {
-        let text = format!("A duration, at most {}.", Text(MAX_WAIT));
+        let text = format!("A duration, at most {}.", DurationText(MAX_WAIT));
         let schema = ObjectBuilder::new().schema_type(Type::String).description(Some(text));
-        schema.default(Some(Text(DEFAULT_WAIT).to_string().into())).into()
+        schema.default(Some(DurationText(DEFAULT_WAIT).to_string().into())).into()
     }
 }
 

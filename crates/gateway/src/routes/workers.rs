@@ -4,14 +4,14 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json as Answer};
 use bellwether::WorkerId;
-use bellwether::client::DrainedWorker;
+use bellwether::client::{DrainedWorker, WorkerChange};
 
 use crate::extract::{Bounded, Json, WorkerName};
 use crate::layers::{AuditNote, Caller};
 use crate::limits::MAX_BODY;
 use crate::problem::{Fault, Problem};
 use crate::state::App;
-use bellwether_documents::{ChangedWorkerDocument, WorkerChange, WorkerDocument, WorkerOutcomeDocument};
+use bellwether_documents::{ChangedWorkerDocument, WorkerDocument, WorkerOutcomeDocument};
 
 /// List the live workers.
 #[utoipa::path(
@@ -73,7 +73,7 @@ pub(super) async fn set_worker(
     Json(change): Json<WorkerChange>,
 ) -> Result<Response, Problem> {
     let client = app.client.on_behalf_of(&caller.author());
-    let settings = client.update_worker(id, |present| change.apply(present)).await?;
+    let settings = client.change_worker(id, &change).await?;
     let settings = settings.ok_or_else(|| left(id))?;
     let set = ChangedWorkerDocument { id: id.to_string(), settings: (&settings).into(), node: None };
     let mut answer = Answer(set).into_response();

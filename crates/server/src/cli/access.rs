@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 
 use bellwether::access_lists::Roles;
 use bellwether::{Access, Scheme};
-use bellwether_documents::Word;
 use clap::Args;
 
 use super::exit::Failure;
@@ -38,7 +37,7 @@ pub(crate) struct AccessOptions {
     zookeeper_roles: Option<PathBuf>,
     /// How the user logs in.
     #[arg(long, global = true, default_value = "digest")]
-    zookeeper_scheme: Word<Scheme>,
+    zookeeper_scheme: Scheme,
     /// Connect only with TLS, to servers whose certificate is signed by one of the authorities in this PEM file.
     #[arg(long, global = true, value_name = "FILE")]
     zookeeper_tls_ca: Option<PathBuf>,
@@ -98,7 +97,7 @@ impl AccessOptions {
                 return Err(Failure::usage(format!("{PASSWORD} is not UTF-8")));
             }
         };
-        let access = Access::login(self.zookeeper_scheme.0, user, password);
+        let access = Access::login(self.zookeeper_scheme, user, password);
         let former = self.zookeeper_former_password_file.as_deref();
         let former = former.map(|file| read("zookeeper_former_password_file", file)).transpose()?;
         checked(match former {

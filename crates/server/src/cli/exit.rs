@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use bellwether::access_lists::AccessListError;
 use bellwether::client::{
-    ConnectError, Error, GroupError, GroupWaitError, ScheduleError, SetRetentionError, SubmitError,
-    UpdateWorkerError, WaitError,
+    ChangeRetentionError, ChangeWorkerError, ConnectError, Error, GroupError, GroupWaitError, PurgeError,
+    ScheduleError, SubmitError, WaitError,
 };
 use bellwether::error::ErrorClass;
 pub(crate) use bellwether::error::chain;
@@ -151,11 +151,12 @@ library_errors!(
     Error,
     GroupError,
     GroupWaitError,
+    PurgeError,
     RunError,
     ScheduleError,
-    SetRetentionError,
+    ChangeRetentionError,
     SubmitError,
-    UpdateWorkerError,
+    ChangeWorkerError,
     WaitError,
     GatewayError,
     JwtError,

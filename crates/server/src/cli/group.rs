@@ -3,17 +3,15 @@
 mod list;
 mod members;
 
-use bellwether::GroupId;
 use bellwether::client::{GroupError, GroupView};
+use bellwether::{Group, GroupId};
 use clap::{Args, Subcommand};
 use futures::stream::{self, StreamExt as _};
 
 use super::exit::{Failure, LibraryError};
 use super::output::{Format, Output};
 use super::{Global, input};
-use bellwether_documents::{
-    GroupDocument, GroupQuery, GroupSummaryDocument, MemberDocument, NewGroup, json_fields,
-};
+use bellwether_documents::{GroupDocument, GroupQuery, GroupSummaryDocument, MemberDocument, json_fields};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum GroupCommand {
@@ -28,7 +26,7 @@ pub(crate) enum GroupCommand {
     /// Creating the same group again changes nothing. A group with this id and other properties is a conflict. Submit its members
     /// with `job submit --group`. JSON as for `group show`.
     #[command(after_long_help = json_fields::<GroupDocument>())]
-    Create(NewGroup),
+    Create(Group),
     /// Show groups: how many members have ended and how, and what the group waits for.
     ///
     /// The stage is open, joining, finishing or done. JSON: an object for one id, an array for several.
@@ -107,8 +105,8 @@ pub(crate) async fn run(global: &Global, output: Output, command: GroupCommand) 
     Failure::all(wrong)
 }
 
-async fn create(global: &Global, output: Output, new: NewGroup) -> Result<(), Failure> {
-    let group = new.into_group().traceparent(input::traceparent());
+async fn create(global: &Global, output: Output, group: Group) -> Result<(), Failure> {
+    let group = group.traceparent(input::traceparent());
     group.check().map_err(|error| Failure::usage(error.to_string()))?;
     global.zookeeper()?;
     let client = global.writer().await?;

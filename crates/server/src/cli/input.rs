@@ -3,14 +3,13 @@
 use std::io::Read;
 use std::time::Duration;
 
-use bellwether::{Job, TraceContext};
+use bellwether::{DurationText, TraceContext};
 
 use super::exit::Failure;
-use bellwether_documents::{DurationText, Text};
 
 /// Parses a duration such as `10s`, `500ms`, `2m`, `1h` or `1d`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    text.parse::<DurationText>().map(|Text(duration)| duration)
+    text.parse::<DurationText>().map(Duration::from).map_err(|error| error.to_string())
 }
 
 /// Parses a time limit of a server.
@@ -23,25 +22,16 @@ pub(crate) fn time_limit(text: &str) -> Result<Duration, String> {
 /// Limit of bytes that are read. It is above the client's limit, so that the client's error can name the size.
 const READ_AT_MOST: u64 = 16 * 1024 * 1024;
 
-/// Creates a job whose payload is given as text, as `@FILE`, or as `-` for stdin.
-pub(crate) fn job(kind: &str, payload: &str, content_type: &str) -> Result<Job, Failure> {
-    let bytes = match (payload, payload.strip_prefix('@')) {
-        ("-", _) => read("stdin", std::io::stdin().lock())?,
+/// Reads a payload that is given as text, as `@FILE`, or as `-` for stdin.
+pub(crate) fn payload(payload: &str) -> Result<Vec<u8>, Failure> {
+    match (payload, payload.strip_prefix('@')) {
+        ("-", _) => read("stdin", std::io::stdin().lock()),
         (_, Some(file)) => {
             let opened = std::fs::File::open(file);
-            read(file, opened.map_err(|error| Failure::usage(format!("cannot open {file}: {error}")))?)?
+            read(file, opened.map_err(|error| Failure::usage(format!("cannot open {file}: {error}")))?)
         }
-        (text, None) => text.as_bytes().to_vec(),
-    };
-    let job = if content_type == "application/json" {
-        let text = String::from_utf8(bytes)
-            .map_err(|error| Failure::usage(format!("payload is not JSON: {error}")))?;
-        Job::json(kind, text)
-    } else {
-        Job::raw(kind, content_type, bytes)
-    };
-    job.check().map_err(|error| Failure::usage(error.to_string()))?;
-    Ok(job)
+        (text, None) => Ok(text.as_bytes().to_vec()),
+    }
 }
 
 /// Returns the trace in the environment. An invalid TRACEPARENT is ignored, as W3C Trace Context requires.

@@ -88,7 +88,8 @@ async fn change(
         Format::Json => output.json(&changed)?,
         Format::Table if changed.is_empty() => {}
         Format::Table => {
-            let rows = changed.into_iter().map(|done| [done.kind, done.outcome.plain()]);
+            let rows =
+                changed.into_iter().map(|done| [done.kind, done.outcome.to_string().replace('_', " ")]);
             output.rows(["KIND", "OUTCOME"], rows.collect())?;
         }
     }

@@ -12,7 +12,6 @@ use super::exit::{Failure, chain};
 use super::{Global, config, gateway, input, process};
 use crate::builtin::{self, Exec, ExecUser, Program};
 use crate::node_process::{NodeProcess, ServeError};
-use bellwether_documents::Word;
 use bellwether_gateway::metrics;
 use bellwether_gateway::{Gateway, MetricsServer, MetricsServerError};
 
@@ -64,7 +63,7 @@ pub(crate) struct Node {
     pub(crate) tags: Vec<Tag>,
     /// Election strategy. The first candidate of a namespace decides; one with another strategy is refused.
     #[arg(long, default_value = "queue")]
-    pub(crate) election: Word<ElectionStrategy>,
+    pub(crate) election: ElectionStrategy,
     /// Time after which ZooKeeper ends the session of a silent node; then its jobs and its leadership move to other
     /// nodes.
     #[arg(long, default_value = "10s", value_parser = session_timeout, value_name = "DURATION")]
@@ -207,7 +206,7 @@ impl Node {
         let mut builder = bellwether::Node::builder(zookeeper)
             .access(access)
             .candidate(candidate)
-            .election(self.election.0)
+            .election(self.election)
             .session_timeout(self.session_timeout)
             .drain_grace(self.drain_grace);
         builder = schedules.into_iter().fold(builder, NodeBuilder::schedule);

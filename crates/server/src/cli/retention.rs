@@ -1,13 +1,13 @@
 //! `bellwether retention`.
 
-use bellwether::client::Setting;
+use bellwether::client::{RetentionChange, Setting};
 use bellwether::{DurationText, Retention as Kept};
 use clap::Subcommand;
 
 use super::Global;
 use super::exit::Failure;
 use super::output::{Format, Output};
-use bellwether_documents::{RetentionChange, RetentionDocument, sentence};
+use bellwether_documents::{RetentionDocument, sentence};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Retention {
@@ -26,7 +26,7 @@ pub(crate) async fn run(global: &Global, output: Output, command: Retention) -> 
     let client = global.reader().await?;
     let setting = match command {
         Retention::Show => client.retention().await?,
-        Retention::Set(change) => Some(client.update_retention(|present| change.apply(present)).await?),
+        Retention::Set(change) => Some(client.change_retention(&change).await?),
     };
     client.close().await;
     match output.format {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bellwether::client::Purge;
 use bellwether::{Client, JobId};
 use bellwether_testkit::{eventually, namespace};
 use serde_json::json;
@@ -53,7 +54,7 @@ async fn a_purge_counts_records_and_removes_them_only_with_remove() {
     };
     let (client, cancelled) = (Client::connect(&to).await.unwrap(), [JobId::new("a").unwrap()]);
     eventually("the record is old enough", Duration::from_secs(90), async || {
-        client.would_purge_jobs(&cancelled, |_| {}).await.unwrap().matched == 1
+        client.purge(&Purge::jobs(cancelled.clone()), |_| {}).await.unwrap().matched == 1
     })
     .await;
     let counted = purge(&[]).says("nothing was removed: use --remove to remove 1 records");

@@ -245,10 +245,10 @@ async fn ticks_missed_without_a_leader_follow_the_misfire_policy() {
     let stage = Stage::set("misfire").await;
     let schedules = stage.client.schedules();
     let late = |name, misfire| every_second(&stage, name).misfire(misfire).grace(SECOND);
-    let catch_up = Misfire::CatchUp { limit: 3, within: Duration::from_secs(60) };
+    let three = late("three", Misfire::CatchUp).catch_up_limit(3).catch_up_within(Duration::from_secs(60));
     schedules.add(&late("skip", Misfire::Skip)).await.unwrap();
     schedules.add(&late("once", Misfire::Once)).await.unwrap();
-    schedules.add(&late("three", catch_up)).await.unwrap();
+    schedules.add(&three).await.unwrap();
     let added = record(&stage, "three").await.created_at;
     eventually("eight ticks are missed", SOON, async || SystemTime::now() > added + 8 * SECOND).await;
     let _node = stage.node("node").start();

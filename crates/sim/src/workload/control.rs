@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bellwether::client::{DrainedWorker, Ended, Purge};
+use bellwether::client::{DrainedWorker, Ended, Purge, PurgeError, WorkerChange};
 use bellwether_core::name::{JobId, Kind, StrategyName};
 use bellwether_core::worker::WorkerSettings;
 
@@ -92,10 +92,11 @@ impl Env {
     pub(crate) async fn purge(self, ended: Ended) {
         // Each of its pages has its own deadline.
         let call = self.invoke_within(Call::Purge, None);
-        let purge = Purge::of(ended);
+        let purge = Purge::of(ended).remove(true);
         let answer = match self.client.purge(&purge, |_| {}).await {
             Ok(purged) => Answer::Purged { removed: purged.removed },
-            Err(error) => answer::not_done(&error),
+            Err(PurgeError::Client(error)) => answer::not_done(&error),
+            Err(error) => unreachable!("the purge is valid: {error}"),
         };
         self.answer(call, answer);
     }
@@ -105,7 +106,7 @@ impl Env {
         let Ok(workers) = self.client.workers().await else { return };
         let Some(worker) = workers.get(which % workers.len().max(1)).map(|view| view.id) else { return };
         // The outcome does not matter: the rules judge the registration.
-        drop(self.client.update_worker(worker, |_| settings.clone()).await);
+        drop(self.client.change_worker(worker, &replacement(settings)).await);
         self.sleep(wait).await;
         self.reset_once().await;
     }
@@ -120,7 +121,7 @@ impl Env {
 
     async fn reset_once(&self) {
         for worker in self.client.workers().await.unwrap_or_default() {
-            drop(self.client.update_worker(worker.id, |_| WorkerSettings::default()).await);
+            drop(self.client.change_worker(worker.id, &WorkerChange::new().reset(true)).await);
         }
     }
 
@@ -140,4 +141,12 @@ impl Env {
 
 fn is_open(answer: &Answer) -> bool {
     matches!(answer, Answer::Seen { job: JobSight::There { is: Seen::Open, .. } })
+}
+
+/// Returns the change that sets exactly these settings.
+fn replacement(settings: WorkerSettings) -> WorkerChange {
+    let WorkerSettings { slots, tags, paused_kinds, .. } = settings;
+    let change = WorkerChange::new().reset(true).pause_kinds(paused_kinds);
+    let change = slots.map_or(change.clone(), |slots| change.slots(slots));
+    tags.map_or(change.clone(), |tags| change.tags(tags))
 }

@@ -11,11 +11,12 @@ use crate::client::in_memory::{id, kind};
 #[test]
 fn an_instant_is_within_its_bounds_from_the_first_up_to_the_second() {
     let at = |seconds| Some(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
+    let bound = |seconds| at(seconds).map(InstantText);
     for (instant, within) in [(at(1), false), (at(2), true), (at(3), true), (at(4), false), (None, false)] {
-        assert_eq!(is_within(instant, at(2), at(4)), within, "{instant:?}");
+        assert_eq!(is_within(instant, bound(2), bound(4)), within, "{instant:?}");
     }
-    assert!(is_within(at(2), at(2), None) && !is_within(at(1), at(2), None));
-    assert!(is_within(at(1), None, at(2)) && !is_within(at(2), None, at(2)));
+    assert!(is_within(at(2), bound(2), None) && !is_within(at(1), bound(2), None));
+    assert!(is_within(at(1), None, bound(2)) && !is_within(at(2), None, bound(2)));
     assert!(is_within(None, None, None), "without bounds it need not be known");
 }
 
@@ -31,7 +32,7 @@ fn each_bound_of_a_filter_is_kept() {
     assert_eq!((filter.lane, filter.group), (lane, group));
     let bounds =
         [filter.submitted_after, filter.submitted_before, filter.finished_after, filter.finished_before];
-    assert_eq!(bounds, [1, 2, 3, 4].map(at));
+    assert_eq!(bounds, [1, 2, 3, 4].map(|seconds| at(seconds).map(InstantText)));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use bellwether_core::segment::Members;
 use bellwether_core::txn::Op;
 
 use super::*;
+use crate::client::PurgeError;
 use crate::client::in_memory::{Answer, Request, World, kind, member};
 
 /// A namespace with a segment of 8 members: 0 to 5 have succeeded; 6 and 7 have records.
@@ -26,7 +27,7 @@ fn stage() -> (Arc<World>, Client, SegmentId) {
 }
 
 fn purge(world: &World, client: &Client, purge: &Purge) -> (u64, u64, u64) {
-    let would = world.run(client.would_purge(purge, |_| {})).unwrap();
+    let would = world.run(client.purge(&purge.clone().remove(false), |_| {})).unwrap();
     let did = world.run(client.purge(purge, |_| {})).unwrap();
     assert_eq!((would.matched, would.too_recent, would.removed), (did.matched, did.too_recent, 0));
     (did.matched, did.removed, did.too_recent)
@@ -39,9 +40,9 @@ fn exists(world: &World, segment: SegmentId) -> bool {
 #[test]
 fn a_finished_segment_that_is_selected_as_a_whole_is_removed_and_records_of_its_members_stay() {
     let (world, client, segment) = stage();
-    let succeeded = || Purge::of(Ended::Succeeded);
+    let succeeded = || Purge::of(Ended::Succeeded).remove(true);
     for other in [
-        Purge::of(Ended::Dead),
+        Purge::of(Ended::Dead).remove(true),
         succeeded().kind(kind("other")),
         succeeded().older_than(MIN_RETENTION + Duration::from_millis(1)),
     ] {
@@ -59,7 +60,7 @@ fn a_segment_whose_last_member_ended_within_the_last_minute_is_kept_and_counted_
     let chunk = path::segment_chunk(segment, "s7".parse().unwrap());
     let now = world.wall();
     world.tree().stat(&chunk, |node| node.modified = now);
-    assert_eq!(purge(&world, &client, &Purge::of(Ended::Succeeded)), (0, 0, 6));
+    assert_eq!(purge(&world, &client, &Purge::of(Ended::Succeeded).remove(true)), (0, 0, 6));
     assert!(exists(&world, segment));
 }
 
@@ -68,7 +69,7 @@ fn a_segment_with_open_members_or_that_cannot_be_read_is_kept() {
     let (world, client, segment) = stage();
     world.pack(8, 4);
     world.tree().put(&path::segment_chunk(segment, "s7".parse().unwrap()), *b"?");
-    assert_eq!(purge(&world, &client, &Purge::of(Ended::Succeeded)), (0, 0, 0));
+    assert_eq!(purge(&world, &client, &Purge::of(Ended::Succeeded).remove(true)), (0, 0, 0));
     assert!(exists(&world, segment));
 }
 
@@ -90,7 +91,7 @@ fn a_segment_is_kept_until_its_last_member_has_succeeded() {
     for (succeeded, is_removed) in [(3, false), (4, true)] {
         let (world, client, segment) = assigned(Members::below(succeeded));
         let removed = if is_removed { 4 } else { 0 };
-        assert_eq!(purge(&world, &client, &Purge::of(Ended::Succeeded)), (removed, removed, 0));
+        assert_eq!(purge(&world, &client, &Purge::of(Ended::Succeeded).remove(true)), (removed, removed, 0));
         assert_eq!(exists(&world, segment), !is_removed);
     }
 }
@@ -99,7 +100,7 @@ fn a_segment_is_kept_until_its_last_member_has_succeeded() {
 fn a_segment_with_a_foreign_child_is_kept() {
     let (world, client, segment) = assigned(Members::below(4));
     world.tree().put(&format!("{}/foreign", path::segment(segment)), *b"");
-    assert_eq!(purge(&world, &client, &Purge::of(Ended::Succeeded)), (0, 0, 0));
+    assert_eq!(purge(&world, &client, &Purge::of(Ended::Succeeded).remove(true)), (0, 0, 0));
     assert!(exists(&world, segment));
 }
 
@@ -108,8 +109,8 @@ fn removes(request: &Request) -> bool {
 }
 
 fn assert_contended(world: &World, client: &Client) {
-    let contended = Err(Error::Contended { subject: Subject::Page, tries: TRIES });
-    assert_eq!(world.run(client.purge(&Purge::of(Ended::Succeeded), |_| {})), contended);
+    let contended = Err(PurgeError::from(Error::Contended { subject: Subject::Page, tries: TRIES }));
+    assert_eq!(world.run(client.purge(&Purge::of(Ended::Succeeded).remove(true), |_| {})), contended);
     assert_eq!(world.requests().iter().filter(|request| removes(request)).count(), TRIES as usize);
 }
 
@@ -138,7 +139,7 @@ fn a_lost_reply_is_resolved_by_reading_back() {
     for answer in [Answer::LoseReply, Answer::LoseRequest] {
         let (world, client, segment) = stage();
         world.once(|request| matches!(request, Request::Commit(ops) if ops.len() > 1), [answer]);
-        let purged = world.run(client.purge(&Purge::of(Ended::Succeeded), |_| {})).unwrap();
+        let purged = world.run(client.purge(&Purge::of(Ended::Succeeded).remove(true), |_| {})).unwrap();
         assert_eq!((purged.matched, purged.removed), (6, 6));
         assert!(!exists(&world, segment));
     }
@@ -160,7 +161,7 @@ fn segments_that_do_not_fit_into_one_transaction_are_removed_in_several() {
         (0..100).for_each(|n| world.succeed_members(segment, worker, Members::one(n)));
     }
     world.pass(MIN_RETENTION);
-    let purged = world.run(client.purge(&Purge::of(Ended::Succeeded), |_| {})).unwrap();
+    let purged = world.run(client.purge(&Purge::of(Ended::Succeeded).remove(true), |_| {})).unwrap();
     assert_eq!((purged.matched, purged.removed), (600, 600));
 }
 
@@ -170,6 +171,6 @@ fn the_record_of_a_member_is_purged_like_any_record() {
     let worker = bellwether_core::name::WorkerId::new(uuid::Uuid::from_u128(1 << 100 | 1));
     world.close(&member(segment, 6), worker, Ending::Succeeded(Payload::json(*b"1").unwrap()));
     world.pass(MIN_RETENTION);
-    assert_eq!(purge(&world, &client, &Purge::of(Ended::Succeeded)), (7, 7, 0));
+    assert_eq!(purge(&world, &client, &Purge::of(Ended::Succeeded).remove(true)), (7, 7, 0));
     assert!(world.tree().get(&path::record(&member(segment, 6))).is_none());
 }

@@ -1,5 +1,8 @@
 //! The checks of a schedule before it is sent.
 
+use bellwether_core::schedule::When;
+use bellwether_core::time::WallMillis;
+
 use super::*;
 use crate::TraceContext;
 use crate::client::IfExists;
@@ -22,8 +25,8 @@ fn a_schedule_owns_the_id_the_times_and_the_trace_of_its_jobs() {
         other => panic!("{other:?}"),
     };
     assert_eq!(owned(job().id("own")), "id");
-    assert_eq!(owned(job().expires_in(HOUR)), "expiry");
-    assert_eq!(owned(job().delay(HOUR)), "time to run at");
+    assert_eq!(owned(job().expires_in(HOUR)), "expires_in");
+    assert_eq!(owned(job().delay(HOUR)), "delay");
     assert_eq!(owned(job().if_exists(IfExists::Ignore)), "if_exists");
     let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".parse::<TraceContext>().unwrap();
     assert_eq!(owned(job().traceparent(trace)), "traceparent");
@@ -35,7 +38,7 @@ fn a_schedule_owns_the_id_the_times_and_the_trace_of_its_jobs() {
 #[test]
 fn each_part_of_a_schedule_is_in_its_spec() {
     let schedule = Schedule::cron("a", "30 2 * * *", job()).zone("Europe/Berlin");
-    let schedule = schedule.misfire(Misfire::Skip).grace(2 * HOUR).overlap(Overlap::Forbid);
+    let schedule = schedule.misfire(crate::schedule::Misfire::Skip).grace(2 * HOUR).overlap(Overlap::Forbid);
     let schedule = schedule.expires_after(3 * HOUR).job_id("own");
     assert_eq!((schedule.id(), schedule.replaces()), ("a", false));
     assert!(schedule.clone().replace(true).replaces());
@@ -45,10 +48,10 @@ fn each_part_of_a_schedule_is_in_its_spec() {
     assert_eq!(spec.template.job_id.unwrap().as_str(), "own");
     assert!(matches!(spec.when, When::Cron { zone, .. } if zone.to_string() == "Europe/Berlin"));
     let zoned = Schedule::every("a", HOUR, job()).zone("Europe/Berlin").check().unwrap_err();
-    assert!(matches!(zoned, ScheduleError::Invalid(SpecError::Bound { field: "zone", .. })));
+    assert!(matches!(zoned, ScheduleError::Invalid(SpecError::Needs { field: "zone", .. })));
     for schedule in [Schedule::cron("a", "30 2 * * *", job()), Schedule::at("a", at(7_201_000), job())] {
         let anchored = schedule.anchor(at(1_000)).check().unwrap_err();
-        assert!(matches!(anchored, ScheduleError::Invalid(SpecError::Bound { field: "anchor", .. })));
+        assert!(matches!(anchored, ScheduleError::Invalid(SpecError::Needs { field: "anchor", .. })));
     }
 }
 

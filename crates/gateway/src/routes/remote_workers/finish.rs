@@ -6,19 +6,19 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json as Answer};
 use bellwether::handler::HandlerResult;
-use bellwether::{HandlerError, JobId};
+use bellwether::{DurationText, HandlerError, JobId};
 use futures::future::join_all;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::at;
-use crate::extract::{Bounded, Json, Key, shallow};
+use crate::extract::{Bounded, Json, Key};
 use crate::layers::{AuditNote, Caller};
 use crate::limits::{MAX_REMOTE_ATTEMPTS, MAX_REMOTE_BODY};
 use crate::problem::{Fault, Problem};
 use crate::remote::{Attempt, Finished, Id};
 use crate::state::App;
-use bellwether_documents::{DurationText, JobIdText, PayloadDocument, Text};
+use bellwether_documents::PayloadDocument;
 
 /// Attempts that have ended.
 #[derive(Deserialize, ToSchema)]
@@ -34,7 +34,7 @@ pub(crate) struct Finish {
 #[serde(deny_unknown_fields)]
 pub(crate) struct End {
     /// The job's id.
-    #[schema(value_type = JobIdText)]
+    #[schema(value_type = JobId)]
     job: JobId,
     /// The number of the attempt.
     attempt: u32,
@@ -89,15 +89,12 @@ impl Outcome {
     fn checked(self) -> Result<HandlerResult, Problem> {
         Ok(match self {
             Self::Succeeded(result) => {
-                if let Some(json) = result.json() {
-                    shallow("succeeded", json)?;
-                }
                 let invalid = |reason| Fault::Invalid.because(format!("succeeded: {reason}"));
                 Ok(result.payload().map_err(invalid)?)
             }
             Self::Failed(reason) => Err(HandlerError::new(reason)),
             Self::Invalid(reason) => Err(HandlerError::invalid(reason)),
-            Self::RetryLater(Text(after)) => Err(HandlerError::retry_later(after)),
+            Self::RetryLater(DurationText(after)) => Err(HandlerError::retry_later(after)),
         })
     }
 }

@@ -16,7 +16,6 @@ use crate::limits::MAX_REMOTE_BODY;
 use crate::problem::{Fault, Problem};
 use crate::remote::Id;
 use crate::state::App;
-use bellwether_documents::JobIdText;
 
 /// What a worker runs.
 #[derive(Deserialize, ToSchema)]
@@ -32,7 +31,7 @@ pub(crate) struct Heartbeat {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Beat {
     /// The job's id.
-    #[schema(value_type = JobIdText)]
+    #[schema(value_type = JobId)]
     job: JobId,
     /// The number of the attempt.
     attempt: u32,

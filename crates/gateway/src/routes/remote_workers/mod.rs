@@ -22,14 +22,13 @@ use utoipa::ToSchema;
 
 use crate::problem::Problem;
 use crate::remote::{Id, Instructions, Reason};
-use bellwether_documents::JobIdText;
 
 /// An attempt that a remote worker has.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AttemptRef {
     /// The job's id.
-    #[schema(value_type = JobIdText)]
+    #[schema(value_type = JobId)]
     job: JobId,
     /// The number of the attempt.
     attempt: u32,

@@ -4,7 +4,7 @@ use axum::extract::{FromRequest, Request, State};
 use axum::{Extension, Json as Answer};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bellwether::{JobContext, Progress};
+use bellwether::{DurationText, JobContext, Progress};
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 use utoipa::ToSchema;
@@ -16,7 +16,7 @@ use crate::limits::{DEFAULT_POLL, MAX_POLL, MAX_REMOTE_ATTEMPTS, MAX_REMOTE_BODY
 use crate::problem::{Fault, Problem};
 use crate::server::Phase;
 use crate::state::App;
-use bellwether_documents::{DurationText, PayloadDocument, Text};
+use bellwether_documents::PayloadDocument;
 
 /// What a worker has, and how long it waits for more.
 #[derive(Deserialize, ToSchema)]
@@ -118,8 +118,8 @@ impl From<&JobContext> for AttemptDocument {
             submission: context.submission().to_string(),
             payload: context.payload().into(),
             priority: context.priority(),
-            timeout: context.timeout().map(Text),
-            lease: Text(context.lease()),
+            timeout: context.timeout().map(DurationText),
+            lease: DurationText(context.lease()),
             auto_renew: context.auto_renew(),
             group: context.group().map(ToString::to_string),
             number: context.number(),
@@ -161,7 +161,7 @@ pub(crate) async fn poll_attempts(
     if limit > MAX_REMOTE_ATTEMPTS {
         return Err(Fault::Invalid.because(format!("limit must be 0 to {MAX_REMOTE_ATTEMPTS}, not {limit}")));
     }
-    let wait = wait.map_or(DEFAULT_POLL, |Text(wait)| wait);
+    let wait = wait.map_or(DEFAULT_POLL, |DurationText(wait)| wait);
     if wait > MAX_POLL {
         let most = bellwether::DurationText(MAX_POLL);
         return Err(

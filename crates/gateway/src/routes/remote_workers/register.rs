@@ -1,12 +1,13 @@
 //! `PUT /v1/remote-workers/{key}`.
 
+use bellwether::describe::Name;
 use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json as Answer};
 use bellwether::node::HeldAttempt;
-use bellwether::{JobId, Kind, NodeId, WorkerId};
+use bellwether::{DurationText, JobId, Kind, NodeId, Tag, WorkerId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -17,7 +18,6 @@ use crate::limits::MAX_REMOTE_BODY;
 use crate::problem::{Fault, Problem};
 use crate::remote::{Former, Id, KindSettings, Life, Settings};
 use crate::state::App;
-use bellwether_documents::{DurationText, JobIdText, KindText, NameText, TagText, Text};
 
 /// The default time without a call after which a worker counts as lost.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -30,7 +30,7 @@ const TIMEOUTS: (Duration, Duration) = (Duration::from_secs(2), Duration::from_s
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewRemoteWorker {
     /// Name for people, such as the host and the process id.
-    #[schema(value_type = NameText)]
+    #[schema(value_type = Name)]
     name: String,
     /// 1 to 256 kinds that the worker runs.
     kinds: Vec<RemoteKind>,
@@ -38,7 +38,7 @@ pub(crate) struct NewRemoteWorker {
     slots: u32,
     /// Tags that the worker offers to jobs, at most 32.
     #[serde(default)]
-    tags: Vec<TagText>,
+    tags: Vec<Tag>,
     /// Time without a call after which the worker counts as lost, 2s to 1h; default 30s. Call at least three times as often.
     timeout: Option<DurationText>,
     /// The last worker id that this process got, if it registers again: from another gateway, or from this one. The attempts
@@ -57,7 +57,7 @@ pub(crate) struct NewRemoteWorker {
 #[schema(as = HeldAttempt)]
 pub(crate) struct HeldDocument {
     /// The job's id.
-    #[schema(value_type = JobIdText)]
+    #[schema(value_type = JobId)]
     job: JobId,
     /// The generation of the job.
     generation: Option<u32>,
@@ -75,7 +75,7 @@ pub(crate) struct HeldDocument {
 #[serde(deny_unknown_fields)]
 pub(crate) struct RemoteKind {
     /// The kind.
-    #[schema(value_type = KindText)]
+    #[schema(value_type = Kind)]
     kind: String,
     /// The default lease of its jobs, 1s to 7d; default 5m.
     lease: Option<DurationText>,
@@ -147,20 +147,19 @@ impl NewRemoteWorker {
 
     fn settings(self) -> Result<Settings, Problem> {
         let Self { name, kinds, slots, tags, timeout, former_worker: _, running: _ } = self;
-        let timeout = timeout.map_or(DEFAULT_TIMEOUT, |Text(timeout)| timeout);
+        let timeout = timeout.map_or(DEFAULT_TIMEOUT, |DurationText(timeout)| timeout);
         let given = bellwether::DurationText(timeout);
         let (least, most) = TIMEOUTS;
         let invalid = |bounds| Fault::Invalid.because(format!("timeout must be {bounds}, not {given}"));
         given.within(least, most).map_err(invalid)?;
         let kind = |RemoteKind { kind, lease, concurrency }| {
-            let lease = lease.map(|Text(lease)| lease);
+            let lease = lease.map(|DurationText(lease)| lease);
             Ok(KindSettings { kind: Kind::new(kind)?, lease, concurrency })
         };
         let kinds = kinds.into_iter().map(kind).collect::<Result<Vec<_>, Problem>>()?;
         if kinds.is_empty() {
             return Err(Fault::Invalid.because("kinds must name at least one kind"));
         }
-        let tags = tags.into_iter().map(|Text(tag)| tag).collect();
         Ok(Settings { name: NodeId::new(name)?, kinds, slots, tags, timeout })
     }
 }
@@ -192,7 +191,7 @@ pub(crate) async fn register_remote_worker(
     let former = new.former()?;
     let running = new.running.iter().map(HeldDocument::id).collect::<Vec<_>>();
     let settings = new.settings()?;
-    let timeout = Text(settings.timeout);
+    let timeout = DurationText(settings.timeout);
     let node = app.client.node_builder();
     let node = node.ok_or_else(|| Fault::Unavailable.because("the client of this gateway has no address"))?;
     let registered = app.remote_workers.register(key, &caller.name, settings, former, node)?;

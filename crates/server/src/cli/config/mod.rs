@@ -18,6 +18,7 @@ use bellwether::Schedule;
 use clap::CommandFactory;
 use serde::Deserialize;
 use toml::Spanned;
+use toml::de::DeTable;
 
 pub(crate) use command::{ConfigCommand, run};
 pub(crate) use environment::warn_of_unknown_variables;
@@ -51,7 +52,7 @@ struct File {
     #[serde(default)]
     node: BTreeMap<String, Spanned<toml::Value>>,
     #[serde(default)]
-    schedule: Vec<Spanned<schedule::Section>>,
+    schedule: Vec<Spanned<Schedule>>,
 }
 
 /// Reads a file.
@@ -69,10 +70,13 @@ fn parse(name: &str, text: &str) -> Result<Config, String> {
 fn parse_with(keys: &[Key], name: &str, text: &str) -> Result<Config, String> {
     let place = |at: usize| format!("{name}:{}", line(text, at));
     let wrong = |at: usize, what: &str| format!("{}: {what}", place(at));
-    let file = toml::from_str::<File>(text).map_err(|error| {
+    let refused = |error: toml::de::Error| {
         let at = error.span().map_or(0, |span| span.start);
         wrong(at, error.message().lines().next().unwrap_or_default())
-    })?;
+    };
+    let mut file = DeTable::parse(text).map_err(refused)?;
+    let payloads = schedule::take_payloads(file.get_mut()).map_err(refused)?;
+    let file = File::deserialize(toml::Deserializer::from(file)).map_err(refused)?;
     let mut settings = Vec::new();
     for (named, value) in file.node {
         let at = value.span().start;
@@ -86,9 +90,12 @@ fn parse_with(keys: &[Key], name: &str, text: &str) -> Result<Config, String> {
         settings.push(Setting { key: key.clone(), values, place: place(at) });
     }
     let mut schedules = Vec::<Schedule>::new();
-    for section in file.schedule {
+    for (section, payload) in file.schedule.into_iter().zip(payloads) {
         let at = section.span().start;
-        let schedule = schedule::schedule(section.into_inner()).map_err(|error| wrong(at, &error))?;
+        let mut schedule = section.into_inner();
+        if let Some(payload) = payload {
+            schedule.job = schedule.job.json_payload(payload);
+        }
         if schedules.iter().any(|other| other.id() == schedule.id()) {
             return Err(wrong(at, &format!("two schedules have the id {:?}: use unique ids", schedule.id())));
         }

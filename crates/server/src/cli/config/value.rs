@@ -26,14 +26,7 @@ fn text(value: toml::Value) -> Result<String, String> {
 }
 
 /// A payload: any TOML value, converted to JSON.
-#[derive(Debug, Clone)]
 pub(super) struct Json(pub(super) serde_json::Value);
-
-impl Default for Json {
-    fn default() -> Self {
-        Self(serde_json::Value::Null)
-    }
-}
 
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

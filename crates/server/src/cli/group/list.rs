@@ -9,7 +9,7 @@ use super::super::{Global, pages};
 
 pub(super) async fn run(global: &Global, output: Output, query: GroupQuery) -> Result<(), Failure> {
     let client = global.reader().await?;
-    let (stage, limit) = (query.stage(), query.limit.0);
+    let (stage, limit) = (query.stage, query.limit.0);
     let page = async |after: Option<_>, size| client.list_groups(stage, after.as_ref(), size).await;
     let (groups, more) = pages::first(limit, page).await?;
     client.close().await;

@@ -48,7 +48,8 @@ async fn change(
     if is_json(output) {
         documents(output, ids.len() == 1, &changed)?;
     } else if !changed.is_empty() {
-        let rows = changed.into_iter().map(|outcome| [outcome.id, outcome.outcome.plain()]);
+        let rows =
+            changed.into_iter().map(|outcome| [outcome.id, outcome.outcome.to_string().replace('_', " ")]);
         output.rows(["ID", "OUTCOME"], rows.collect())?;
     }
     Failure::all(wrong)

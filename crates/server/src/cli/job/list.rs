@@ -1,18 +1,31 @@
 //! `job list`.
 
 use bellwether::JobView;
-use bellwether::client::Listing;
+use bellwether::client::{Filter, Listing};
+use clap::Args;
 
 use super::super::exit::Failure;
 use super::super::output::{Output, without_payloads};
 use super::super::{Global, pages};
 use super::{is_json, table};
-use bellwether_documents::{JobDocument, JobQuery};
+use bellwether_documents::{JobDocument, JobPageQuery};
 
-pub(super) async fn run(global: &Global, output: Output, query: JobQuery) -> Result<(), Failure> {
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    #[command(flatten)]
+    filter: Filter,
+    #[command(flatten)]
+    page: JobPageQuery,
+}
+
+pub(super) async fn run(
+    global: &Global,
+    output: Output,
+    List { filter, page: query }: List,
+) -> Result<(), Failure> {
     let client = global.reader().await?;
     let limit = query.limit.0;
-    let mut listing = client.list(query.filter());
+    let mut listing = client.list(filter);
     let printed = if is_json(output) {
         print_json(output, &mut listing, limit, query.payloads).await
     } else {

@@ -13,9 +13,7 @@ use clap::{Args, Subcommand};
 use super::Global;
 use super::exit::{Failure, Kind, LibraryError};
 use super::output::{Format, Output, short};
-use bellwether_documents::{
-    JobDocument, JobOutcomeDocument, JobQuery, NewPurge, PurgedDocument, SubmittedDocument, json_fields,
-};
+use bellwether_documents::{JobDocument, JobOutcomeDocument, PurgedDocument, SubmittedDocument, json_fields};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Job {
@@ -60,7 +58,7 @@ pub(crate) enum Job {
     ///
     /// JSON: an object; complete is always true.
     #[command(after_long_help = json_fields::<PurgedDocument>())]
-    Purge(NewPurge),
+    Purge(bellwether::client::Purge),
     /// List jobs.
     ///
     /// The table begins with the newest job. If more jobs match than --limit, it shows some of them. JSON is printed in no particular
@@ -68,7 +66,7 @@ pub(crate) enum Job {
     ///
     /// JSON: an array.
     #[command(after_long_help = json_fields::<JobDocument>())]
-    List(JobQuery),
+    List(list::List),
 }
 
 #[derive(Debug, Args)]

@@ -1,19 +1,17 @@
 //! `job purge`.
 
-use bellwether::client::Purged;
-use bellwether_documents::{NewPurge, PurgedDocument};
+use bellwether::client::{Purge, Purged};
+use bellwether_documents::PurgedDocument;
 
 use super::super::Global;
 use super::super::exit::Failure;
 use super::super::output::{Format, Output};
 
-pub(super) async fn run(global: &Global, output: Output, purge: NewPurge) -> Result<(), Failure> {
-    let remove = purge.remove;
-    let jobs = purge.jobs()?;
+pub(super) async fn run(global: &Global, output: Output, purge: Purge) -> Result<(), Failure> {
     let client = global.reader().await?;
     let bar = global.progress("buckets", Purged::BUCKETS);
     let progress = |done: Purged| bar.set_position(done.buckets as u64);
-    let done = jobs.run(&client, remove, progress).await;
+    let done = client.purge(&purge, progress).await;
     bar.finish_and_clear();
     let done = done?;
     client.close().await;
@@ -24,7 +22,7 @@ pub(super) async fn run(global: &Global, output: Output, purge: NewPurge) -> Res
             output.rows(["MATCHED", "REMOVED", "TOO RECENT"], vec![cells])?;
         }
     }
-    if !remove && done.matched > 0 && !global.quiet {
+    if !purge.removes() && done.matched > 0 && !global.quiet {
         eprintln!("bellwether: nothing was removed: use --remove to remove {} records", done.matched);
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! `job submit`.
 
 use bellwether::client::{Error, GroupError, GroupHandle};
-use bellwether::{Client, Group, GroupId, Kind as JobKind, NameError, TraceContext};
+use bellwether::{Client, Group, GroupId, Job, Kind as JobKind, NameError, TraceContext};
 use clap::Args;
 use futures::StreamExt;
 
@@ -10,12 +10,12 @@ use super::super::output::Output;
 use super::super::{Global, input};
 use super::show::wait_all;
 use super::{documents, is_json, table};
-use bellwether_documents::{NewJob, SubmittedDocument};
+use bellwether_documents::SubmittedDocument;
 
 #[derive(Debug, Args)]
 pub(crate) struct Submit {
     #[command(flatten)]
-    job: NewJob<()>,
+    job: Job,
     /// Payload for the handler: JSON text, @FILE, or - for stdin.
     #[arg(default_value = "null", allow_hyphen_values = true)]
     payload: String,
@@ -113,25 +113,19 @@ async fn group(client: &Client, submit: &Submit, name: &str) -> Result<GroupHand
     Ok(group)
 }
 
-fn jobs(submit: &Submit) -> Result<Vec<bellwether::Job>, Failure> {
-    let make = |kind: &str, (), content_type: &str| input::job(kind, &submit.payload, content_type);
-    let job = submit.job.clone().into_job(make)?.traceparent(trace(submit));
-    type Name = fn(bellwether::Job, String) -> bellwether::Job;
-    let named = match (&submit.job.id, &submit.job.named) {
-        (Some(id), _) => Some((id, (|job, id| job.id(id)) as Name)),
-        (None, Some(name)) => Some((name, (|job, name| job.named(name)) as Name)),
-        (None, None) => None,
+fn jobs(submit: &Submit) -> Result<Vec<Job>, Failure> {
+    let job = submit.job.clone().payload(input::payload(&submit.payload)?).traceparent(trace(submit));
+    // Checked as given, and with the longest id.
+    let checked = |job: &Job| job.check().map_err(|error| Failure::usage(error.to_string()));
+    checked(&job)?;
+    let Some(count) = submit.count else { return Ok(vec![job]) };
+    let copy = |n: u64| match (&job.id, &job.named) {
+        (Some(id), _) => job.clone().id(format!("{id}-{n}")),
+        (None, Some(name)) => job.clone().named(format!("{name}-{n}")),
+        (None, None) => job.clone(),
     };
-    let jobs = match (named, submit.count) {
-        (None, count) => (0..count.unwrap_or(1)).map(|_| job.clone()).collect(),
-        (Some((id, named)), None) => vec![named(job, id.clone())],
-        (Some((id, named)), Some(count)) => {
-            (1..=count).map(|n| named(job.clone(), format!("{id}-{n}"))).collect()
-        }
-    };
-    // The last job has the longest id.
-    let checked = jobs.first().into_iter().chain(jobs.last()).try_for_each(bellwether::Job::check);
-    checked.map_err(|error| Failure::usage(error.to_string()))?;
+    let jobs = (1..=count).map(copy).collect::<Vec<_>>();
+    jobs.last().map_or(Ok(()), checked)?;
     Ok(jobs)
 }
 

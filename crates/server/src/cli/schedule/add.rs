@@ -9,13 +9,13 @@ use clap::{ArgGroup, Args};
 use super::super::exit::{Failure, chain};
 use super::super::output::{Format, Output};
 use super::super::{Global, input};
-use bellwether_documents::{AddedScheduleDocument, NewSchedule, ScheduledJob};
+use bellwether_documents::AddedScheduleDocument;
 
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("rule").args(["cron", "every", "at"]).required(true)))]
 pub(crate) struct Add {
     #[command(flatten)]
-    schedule: NewSchedule<ScheduledJob<()>>,
+    schedule: Schedule,
     /// Payload for the handler: JSON text, @FILE, or - for stdin.
     #[arg(default_value = "null", allow_hyphen_values = true)]
     payload: String,
@@ -38,11 +38,8 @@ pub(super) async fn run(global: &Global, output: Output, add: Add) -> Result<(),
     }
 }
 
-fn schedule(Add { schedule, payload }: Add) -> Result<Schedule, Failure> {
-    let job = |job: ScheduledJob<()>| {
-        job.into_job(|kind, (), content_type| input::job(kind, &payload, content_type))
-    };
-    let schedule = schedule.into_schedule(job)?;
+fn schedule(Add { mut schedule, payload }: Add) -> Result<Schedule, Failure> {
+    schedule.job = schedule.job.payload(input::payload(&payload)?);
     schedule.check().map_err(|error| Failure::usage(error.to_string()))?;
     Ok(schedule)
 }

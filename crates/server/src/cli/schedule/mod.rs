@@ -4,7 +4,7 @@ mod add;
 mod show;
 mod ticks;
 
-use bellwether::client::{ScheduleError, ScheduleState, ScheduleView};
+use bellwether::client::{ScheduleChange, ScheduleError, ScheduleState, ScheduleView};
 use bellwether::schedule::instant;
 use bellwether::{Client, ScheduleId};
 use clap::{ArgGroup, Args, Subcommand};
@@ -14,8 +14,8 @@ use super::exit::{Failure, Kind, LibraryError};
 use super::output::{Format, Output};
 use super::{Global, pages};
 use bellwether_documents::{
-    ChangedSchedule, NextTicksDocument, PageQuery, PreviewedRule, ScheduleDocument, ScheduleTicksDocument,
-    SubmittedDocument, TickQuery, json_fields,
+    NextTicksDocument, PageQuery, ScheduleDocument, ScheduleTicksDocument, SubmittedDocument, TickQuery,
+    json_fields,
 };
 
 #[derive(Debug, Subcommand)]
@@ -54,7 +54,7 @@ pub(crate) enum ScheduleCommand {
     ///
     /// JSON: an object.
     #[command(after_long_help = json_fields::<NextTicksDocument>(), group(ArgGroup::new("rule").args(["cron", "every", "at"]).required(true)))]
-    Preview(PreviewedRule),
+    Preview(ticks::Preview),
     /// Show the next and the last ticks of a schedule, with the jobs of the last ones.
     ///
     /// JSON: an object.
@@ -71,7 +71,7 @@ pub(crate) struct Change {
     /// Id of the schedule.
     schedule: ScheduleId,
     #[command(flatten)]
-    change: ChangedSchedule,
+    change: ScheduleChange,
 }
 
 #[derive(Debug, Args)]
@@ -99,7 +99,7 @@ pub(crate) struct Name {
 pub(crate) async fn run(global: &Global, output: Output, command: ScheduleCommand) -> Result<(), Failure> {
     match command {
         ScheduleCommand::Add(add) => add::run(global, output, *add).await,
-        ScheduleCommand::Preview(rule) => ticks::preview(output, &rule),
+        ScheduleCommand::Preview(preview) => ticks::preview(output, &preview),
         ScheduleCommand::Ticks(Ticks { schedule, query }) => {
             ticks::list(global, output, &schedule, query).await
         }
@@ -121,9 +121,10 @@ pub(crate) async fn run(global: &Global, output: Output, command: ScheduleComman
         }
         ScheduleCommand::Change(change) => {
             let Change { schedule, change } = *change;
-            let to = change.change()?;
+            change.check().map_err(|error| Failure::usage(error.to_string()))?;
             let ids = [schedule];
-            changed(global, output, &ids, async |client, id| client.schedules().change(id, &to).await).await
+            changed(global, output, &ids, async |client, id| client.schedules().change(id, &change).await)
+                .await
         }
         ScheduleCommand::Show(names) => show::run(global, output, &names).await,
         ScheduleCommand::Pause(Names { schedules }) => {
@@ -235,7 +236,7 @@ pub(super) fn fuzzed(command: ScheduleCommand) {
     match command {
         ScheduleCommand::Add(add) => add::fuzzed(*add),
         ScheduleCommand::Preview(rule) => ticks::fuzzed(&rule),
-        ScheduleCommand::Change(change) => drop(change.change.change()),
+        ScheduleCommand::Change(change) => drop(change.change.check()),
         ScheduleCommand::List(_)
         | ScheduleCommand::Ticks(_)
         | ScheduleCommand::Show(_)

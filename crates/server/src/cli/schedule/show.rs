@@ -2,13 +2,13 @@
 
 use bellwether::DurationText;
 use bellwether::client::{ScheduleRecordView, ScheduleView};
-use bellwether::schedule::{Misfire, Skipped, instant};
+use bellwether::schedule::{Skipped, instant};
 
 use super::super::Global;
 use super::super::exit::Failure;
 use super::super::output::{Format, Output};
 use super::{Names, documents, each, state};
-use bellwether_documents::{Word, sentence};
+use bellwether_documents::sentence;
 
 pub(super) async fn run(global: &Global, output: Output, names: &Names) -> Result<(), Failure> {
     let ids = &names.schedules;
@@ -41,22 +41,19 @@ fn record_fields(
     view: &ScheduleView,
     record: &ScheduleRecordView,
 ) -> impl Iterator<Item = (&'static str, String)> {
-    let catch_up = match record.misfire {
-        Misfire::CatchUp { limit, within } => {
-            Some(format!("at most {limit} ticks within {}", DurationText(within)))
-        }
-        Misfire::Skip | Misfire::Once => None,
-    };
+    let limits = record.catch_up_limit.zip(record.catch_up_within);
+    let catch_up =
+        limits.map(|(limit, within)| format!("at most {limit} ticks within {}", DurationText(within)));
     [
         ("when", Some(record.when.to_string())),
         ("next", record.next.map(instant)),
         ("kind", Some(record.kind.to_string())),
         ("job id", record.job_id.as_ref().map(ToString::to_string)),
         ("expires after", record.expires_after.map(|after| DurationText(after).to_string())),
-        ("misfire", Some(Word(record.misfire).as_str().to_owned())),
+        ("misfire", Some(record.misfire.as_str().to_owned())),
         ("catch up", catch_up),
         ("grace", Some(DurationText(record.grace).to_string())),
-        ("overlap", Some(Word(record.overlap).as_str().to_owned())),
+        ("overlap", Some(record.overlap.as_str().to_owned())),
         ("ticked", Some(record.ticked.to_string())),
         ("last tick", record.last_tick.map(instant)),
         ("last job", view.last_job().map(|job| job.to_string())),

@@ -3,15 +3,25 @@
 use std::time::SystemTime;
 
 use bellwether::ScheduleId;
+use bellwether::client::Rule;
 use bellwether::schedule::instant;
+use clap::Args;
 
 use super::super::Global;
 use super::super::exit::Failure;
 use super::super::output::{Format, Output};
-use bellwether_documents::{NextTicksDocument, PreviewedRule, ScheduleTicksDocument, TickQuery};
+use bellwether_documents::{NextTicksDocument, PreviewQuery, ScheduleTicksDocument, TickQuery};
 
-pub(super) fn preview(output: Output, rule: &PreviewedRule) -> Result<(), Failure> {
-    let ticks = rule.ticks(SystemTime::now())?;
+#[derive(Debug, Args)]
+pub(crate) struct Preview {
+    #[command(flatten)]
+    rule: Rule,
+    #[command(flatten)]
+    query: PreviewQuery,
+}
+
+pub(super) fn preview(output: Output, Preview { rule, query }: &Preview) -> Result<(), Failure> {
+    let ticks = query.ticks(rule, SystemTime::now())?;
     match output.format {
         Format::Json => output.json(&NextTicksDocument::new(&ticks)),
         Format::Table if ticks.is_empty() => Ok(()),
@@ -46,8 +56,8 @@ pub(super) async fn list(
 
 /// An accepted rule has a calendar.
 #[cfg(any(test, fuzzing))]
-pub(super) fn fuzzed(rule: &PreviewedRule) {
-    if let Ok(Some(when)) = rule.when() {
+pub(super) fn fuzzed(Preview { rule, .. }: &Preview) {
+    if let Ok(when) = rule.check() {
         let ticks = when.ticks_after(SystemTime::UNIX_EPOCH, 3).expect("an accepted rule has a calendar");
         assert!(ticks.is_sorted());
     }

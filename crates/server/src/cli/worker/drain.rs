@@ -10,7 +10,7 @@ use super::choose::{choose, node};
 use crate::cli::Global;
 use crate::cli::exit::{Failure, Kind};
 use crate::cli::output::{Format, Output};
-use bellwether_documents::{Word, WorkerOutcome, WorkerOutcomeDocument};
+use bellwether_documents::{WorkerOutcome, WorkerOutcomeDocument};
 
 /// Interval between two checks whether the workers have left.
 const LOOK: Duration = Duration::from_millis(200);
@@ -35,8 +35,9 @@ pub(super) async fn run(global: &Global, output: Output, drain: &Drain) -> Resul
         Format::Json => output.json(&drained)?,
         Format::Table if drained.is_empty() => {}
         Format::Table => {
-            let row =
-                |done: WorkerOutcomeDocument| [done.id, done.node.unwrap_or_default(), done.outcome.plain()];
+            let row = |done: WorkerOutcomeDocument| {
+                [done.id, done.node.unwrap_or_default(), done.outcome.to_string().replace('_', " ")]
+            };
             output.rows(["ID", "NODE", "OUTCOME"], drained.into_iter().map(row).collect())?;
         }
     }
@@ -80,7 +81,7 @@ async fn left(
         let live = live.iter().map(|worker| worker.id.to_string()).collect::<Vec<_>>();
         let waiting = drained.iter().filter(|done| live.contains(&done.id)).count();
         if waiting == 0 {
-            drained.iter_mut().for_each(|done| done.outcome = Word(WorkerOutcome::Left));
+            drained.iter_mut().for_each(|done| done.outcome = WorkerOutcome::Left);
             return Ok((drained, Ok(())));
         }
         if Instant::now() >= by {

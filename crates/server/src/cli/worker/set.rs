@@ -1,14 +1,14 @@
 //! `bellwether worker set`.
 
 use bellwether::Client;
-use bellwether::client::{Setting, WorkerSettings, WorkerView};
+use bellwether::client::{Setting, WorkerChange, WorkerSettings, WorkerView};
 use clap::Args;
 
 use super::choose::{choose, node};
 use crate::cli::Global;
 use crate::cli::exit::{self, Failure};
 use crate::cli::output::{Format, Output};
-use bellwether_documents::{ChangedWorkerDocument, WorkerChange};
+use bellwether_documents::ChangedWorkerDocument;
 
 #[derive(Debug, Args)]
 pub(crate) struct Set {
@@ -42,7 +42,7 @@ async fn changed(client: &Client, set: &Set) -> Result<(Changed, Result<(), Fail
     let chosen = choose(&client.workers().await?, &set.workers)?;
     let mut changed = Changed::new();
     for worker in chosen {
-        match client.update_worker(worker.id, |present| set.change.apply(present)).await {
+        match client.change_worker(worker.id, &set.change).await {
             Ok(Some(settings)) => changed.push((worker, settings)),
             Ok(None) => {
                 let said = format!("worker {} has left", worker.id);

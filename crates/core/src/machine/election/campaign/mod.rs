@@ -77,11 +77,14 @@ const SWEEP: Duration = Duration::from_secs(15);
 
 /// How candidates are ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "describe", derive(clap::ValueEnum), value(rename_all = "snake_case"))]
 pub enum Strategy {
-    /// By the sequence number of one znode each; a candidate watches its three nearest predecessors.
+    /// A queue: each candidate watches those before it.
+    ///
+    /// Candidates are ordered by the sequence number of one znode each, and watch their three nearest predecessors.
     #[default]
     Queue,
-    /// By the first create of a single znode; all others watch it.
+    /// One znode: the first candidate to create it leads.
     Single,
 }
 

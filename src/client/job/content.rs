@@ -1,0 +1,137 @@
+//! What a job and the job of a schedule have in common: kind, payload and options.
+
+use std::sync::Arc;
+
+use bellwether_core::job::{ContentType, Payload};
+use bellwether_core::name::Kind;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::JobError;
+
+/// The payload of a job, before it is checked.
+#[derive(Debug, Clone)]
+pub(crate) enum Input {
+    /// What the builder has made.
+    Made(Result<Payload, JobError>),
+    /// JSON of a document. With another content type than JSON it is the text of a string.
+    Json(Box<RawValue>),
+    /// Bytes of the content type.
+    Bytes(Arc<[u8]>),
+}
+
+/// A document without a payload has null.
+impl Default for Input {
+    fn default() -> Self {
+        Self::Json(RawValue::NULL.to_owned())
+    }
+}
+
+impl<'de> Deserialize<'de> for Input {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Box::<RawValue>::deserialize(deserializer).map(Self::Json)
+    }
+}
+
+impl Input {
+    /// Serializes a value as JSON.
+    pub(crate) fn of<P: Serialize + ?Sized>(value: &P) -> Self {
+        let text = serde_json::to_vec(value).map_err(|error| JobError::Json(error.to_string()));
+        Self::Made(text.and_then(|text| plain(ContentType::json(), text)))
+    }
+
+    /// JSON text of a document.
+    pub(crate) fn json(text: String) -> Self {
+        let text = RawValue::from_string(text).map(Self::Json);
+        text.unwrap_or_else(|error| Self::Made(Err(JobError::Json(error.to_string()))))
+    }
+
+    /// Returns the payload. Its stored size is not checked.
+    pub(crate) fn payload(&self, content_type: Option<&str>) -> Result<Payload, JobError> {
+        let content_type = content_type.map_or_else(|| Ok(ContentType::json()), ContentType::new)?;
+        let is_json = content_type == ContentType::json();
+        let payload = match self {
+            Self::Made(payload) => payload.clone()?,
+            Self::Json(text) if is_json => plain(content_type, text.get().as_bytes())?,
+            Self::Json(text) => {
+                let text = serde_json::from_str::<String>(text.get())
+                    .map_err(|_| JobError::NoText { content_type: content_type.as_str().to_owned() })?;
+                plain(content_type, text.into_bytes())?
+            }
+            Self::Bytes(bytes) => {
+                if is_json {
+                    serde_json::from_slice::<IgnoredAny>(bytes)
+                        .map_err(|error| JobError::Json(error.to_string()))?;
+                }
+                plain(content_type, Arc::clone(bytes))?
+            }
+        };
+        payload.check_nesting()?;
+        Ok(payload)
+    }
+}
+
+fn plain(content_type: ContentType, bytes: impl Into<Arc<[u8]>>) -> Result<Payload, JobError> {
+    Payload::plain(content_type, bytes).map_err(JobError::Payload)
+}
+
+/// Returns the checked kind and payload.
+pub(super) fn content(
+    kind: &str,
+    payload: &Input,
+    content_type: Option<&str>,
+) -> Result<(Kind, Payload), JobError> {
+    Ok((Kind::new(kind)?, payload.payload(content_type)?))
+}
+
+/// Defines a struct with the fields that every job has and its own fields.
+macro_rules! with_content {
+    ($(#[$attribute:meta])* pub struct $name:ident $(<$typed:ident = $untyped:ident>)? { $($fields:tt)* }) => {
+        $(#[$attribute])*
+        pub struct $name $(<$typed = $untyped>)? {
+            /// Kind of the job; it selects the handler.
+            #[cfg_attr(feature = "describe", schema(value_type = bellwether_core::name::Kind))]
+            pub kind: String,
+            /// Payload for the handler, at most 64 KiB: JSON, kept byte for byte. With a `content_type` other than JSON it is
+            /// a string with the text.
+            #[cfg_attr(
+                feature = "describe",
+                arg(skip),
+                schema(value_type = serde_json::Value, required = false, example = json!({"first": 1, "second": 2}))
+            )]
+            #[serde(default)]
+            payload: $crate::client::job::content::Input,
+            /// Content type of the payload. A payload that is not JSON is passed on unchanged. Default: application/json.
+            #[cfg_attr(
+                feature = "describe",
+                arg(long, value_name = "TYPE"),
+                schema(example = "application/json")
+            )]
+            content_type: Option<String>,
+            /// Options; those that are left out have their defaults.
+            #[cfg_attr(feature = "describe", command(flatten))]
+            #[serde(default)]
+            pub options: $crate::client::job::JobOptions,
+            $($fields)*
+        }
+
+        impl $(<$typed>)? $name $(<$typed>)? {
+            /// Replaces the payload by bytes of its content type, which is JSON unless another one is set.
+            #[must_use]
+            pub fn payload(mut self, bytes: impl Into<std::sync::Arc<[u8]>>) -> Self {
+                self.payload = $crate::client::job::content::Input::Bytes(bytes.into());
+                self
+            }
+
+            /// Replaces the payload by JSON text. With another content type than JSON it is a string with the text.
+            #[must_use]
+            pub fn json_payload(mut self, json: impl Into<String>) -> Self {
+                self.payload = $crate::client::job::content::Input::json(json.into());
+                self
+            }
+        }
+    };
+}
+
+pub(super) use with_content;

@@ -1,0 +1,27 @@
+//! The requests as arguments of [`clap`] and as schemas of [`utoipa`], for a program that offers them on its own command line and over
+//! HTTP.
+//!
+//! With the feature `describe`, the types that a client sends implement `clap::Args` and `utoipa::ToSchema`, and the values in them
+//! `clap::ValueEnum` and `utoipa::ToSchema`.
+
+pub use bellwether_core::describe::Name;
+/// Implements the schemas of closed lists of values, for the documents of the gateway.
+#[doc(hidden)]
+pub use bellwether_core::impl_values;
+
+use crate::State;
+use crate::client::{Added, Ended, GroupStage, ScheduleState, WaitReason};
+use crate::schedule::Misfire;
+
+impl_values! {
+    Added, "What adding a schedule did.";
+    Ended, "Final state of a job.";
+    GroupStage, "Stage of a group.";
+    Misfire, "What to do with ticks that were missed because there was no leader.";
+    ScheduleState, "State of a schedule.";
+    State, "State of a job.";
+    WaitReason, "Why a job does not run now.";
+}
+
+#[cfg(test)]
+mod tests;
