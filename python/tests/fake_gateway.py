@@ -82,7 +82,7 @@ class FakeGateway:
             if name == "register":
                 self.known = True
                 self.registrations.append(body)
-                return 200, {"worker": f"w-{len(self.registrations)}", "timeout": body["timeout"]}
+                return 200, {"worker": f"w-{len(self.registrations)}", "session_timeout": body["session_timeout"]}
             if name == "leave":
                 self.left = True
                 return 204, None

@@ -36,7 +36,18 @@ def notes(path: Path, what: str = "run") -> list[Note]:
 @contextmanager
 def worker_process(url: str, name: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
     """Runs `python -m bellwether worker` until the end of the block."""
-    command = [sys.executable, "-m", "bellwether", "worker", "handlers:app", "--url", url, "--name", name, *arguments]
+    command = [
+        sys.executable,
+        "-m",
+        "bellwether",
+        "worker",
+        "handlers:app",
+        "--url",
+        url,
+        "--node-id",
+        name,
+        *arguments,
+    ]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     process = subprocess.Popen(command, cwd=Path(__file__).parent, env=environment)
     try:

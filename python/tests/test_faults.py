@@ -30,7 +30,7 @@ def each_run_has_its_attempt(found: list[Note]) -> None:
 
 def test_a_killed_worker_loses_its_job_once(server: DevServer, app: Bellwether, tmp_path: Path) -> None:
     log, release = tmp_path / "log", tmp_path / "release"
-    with worker_process(server.url, "killed", "--timeout", "3s") as process:
+    with worker_process(server.url, "killed", "--session-timeout", "3s") as process:
         job = app.submit("py-hold", log=str(log), release=str(release))
         eventually(lambda: notes(log))
         process.send_signal(signal.SIGKILL)
@@ -47,7 +47,10 @@ def test_a_killed_worker_loses_its_job_once(server: DevServer, app: Bellwether, 
 
 def test_a_killed_gateway_loses_no_job(own_server: DevServer, tmp_path: Path) -> None:
     log = tmp_path / "log"
-    with Bellwether(own_server.url, retry_for=60) as app, worker_process(own_server.url, "stays", "--timeout", "6s"):
+    with (
+        Bellwether(own_server.url, retry_for=60) as app,
+        worker_process(own_server.url, "stays", "--session-timeout", "6s"),
+    ):
         serves(app, "py-note")
         before = app.submit_many([app.job("py-note", log=str(log)) for _ in range(200)])
         eventually(lambda: len(notes(log)) > 20)
@@ -66,7 +69,7 @@ def test_a_cut_shorter_than_the_timeout_interrupts_nothing(server: DevServer, ap
     log, release = tmp_path / "log", tmp_path / "release"
     proxy = Proxy(server.http_port)
     try:
-        with worker_process(proxy.url, "cut", "--timeout", "20s"):
+        with worker_process(proxy.url, "cut", "--session-timeout", "20s"):
             serves(app, "py-hold")
             held = app.submit("py-hold", log=str(log), release=str(release))
             eventually(lambda: notes(log))
@@ -92,7 +95,7 @@ def test_the_loss_of_a_cut_is_excused_once_the_worker_has_registered_again(
     log, release = tmp_path / "log", tmp_path / "release"
     proxy = Proxy(server.http_port)
     try:
-        with worker_process(proxy.url, "away", "--timeout", "2s"):
+        with worker_process(proxy.url, "away", "--session-timeout", "2s"):
             serves(app, "py-hold")
             job = app.submit("py-hold", log=str(log), release=str(release))
             eventually(lambda: notes(log))

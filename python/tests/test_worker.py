@@ -144,7 +144,7 @@ def test_a_job_that_outlives_the_grace_is_handed_back(server: DevServer, app: Be
 
 def test_a_second_signal_ends_the_worker_immediately(server: DevServer, app: Bellwether, tmp_path: Path) -> None:
     log, release = tmp_path / "log", tmp_path / "release"
-    with worker_process(server.url, "stubborn", "--timeout", "3s") as process:
+    with worker_process(server.url, "stubborn", "--session-timeout", "3s") as process:
         job = app.submit("py-hold", log=str(log), release=str(release))
         eventually(lambda: notes(log))
         process.send_signal(signal.SIGTERM)

@@ -50,12 +50,12 @@ def test_the_worker_registers_its_kinds(gateway: FakeGateway, app: Bellwether) -
     @app.kind("mail", lease=60, concurrency=4)
     def mail() -> None: ...
 
-    with running_worker(app, slots=3, tags=["gpu"], name="host-1", timeout=9):
+    with running_worker(app, slots=3, tags=["gpu"], node_id="host-1", session_timeout=9):
         eventually(lambda: gateway.bodies("poll"))
     registration = gateway.registrations[0]
     assert registration["kinds"] == [{"kind": "mail", "lease": "60s", "concurrency": 4}]
-    assert (registration["slots"], registration["tags"], registration["name"]) == (3, ["gpu"], "host-1")
-    assert (registration["timeout"], registration["running"]) == ("9s", [])
+    assert (registration["slots"], registration["tags"], registration["node_id"]) == (3, ["gpu"], "host-1")
+    assert (registration["session_timeout"], registration["running"]) == ("9s", [])
     assert gateway.bodies("poll")[0]["timeout"] == "3s", "a third of the timeout"
     assert (gateway.drained, gateway.left) == (True, True)
 
@@ -155,7 +155,7 @@ def test_lost_answers_are_repaired_and_run_nothing_twice(gateway: FakeGateway, a
 
     gateway.lose[call] = 3
     jobs = [f"job-{n}" for n in range(20)]
-    with running_worker(app, timeout=3):
+    with running_worker(app, session_timeout=3):
         for job in jobs:
             gateway.deliver(job, "count")
         for job in jobs:
@@ -298,7 +298,7 @@ def test_heartbeats_carry_reports_and_renew_only_with_a_sign_of_life(gateway: Fa
     def beats(job: str) -> list[Document]:
         return [one for body in gateway.bodies("heartbeat") for one in body["running"] if one["job"] == job]
 
-    with running_worker(app, timeout=3):
+    with running_worker(app, session_timeout=3):
         gateway.deliver("r", "reports")
         gateway.deliver("s", "silent")
         gateway.deliver("n", "renews")
@@ -331,7 +331,7 @@ def test_a_report_in_a_lost_heartbeat_is_sent_again(gateway: FakeGateway, app: B
 
     refused: list[int] = []
     gateway.refuse = lose_reports
-    with running_worker(app, timeout=3):
+    with running_worker(app, session_timeout=3):
         gateway.deliver("r", "reports")
         eventually(lambda: len([body for body in gateway.bodies("heartbeat") if body["running"]]) == 2)
         release.set()
@@ -347,7 +347,7 @@ def test_a_short_lease_is_renewed_in_time(gateway: FakeGateway, app: Bellwether)
     def renews() -> None:
         release.wait(20)
 
-    with running_worker(app, timeout=30):
+    with running_worker(app, session_timeout=30):
         gateway.deliver("n", "renews", lease="600ms")
         eventually(lambda: sum(bool(body["running"]) for body in gateway.bodies("heartbeat")) >= 4, within=5)
         release.set()

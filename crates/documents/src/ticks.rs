@@ -1,9 +1,9 @@
 //! The ticks of a rule and of a schedule.
 
-use bellwether::{InstantText, State};
 use std::time::SystemTime;
 
 use bellwether::client::{PastTick, ScheduleTicks};
+use bellwether::{InstantText, State};
 use serde::Serialize;
 use utoipa::ToSchema;
 

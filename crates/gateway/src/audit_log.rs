@@ -1,9 +1,9 @@
 //! The last audit lines, in the memory of this gateway. The log is the complete record.
 
-use bellwether::InstantText;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
 
+use bellwether::InstantText;
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -7,12 +7,11 @@ use bellwether_remedy::{ErrorClass, class_of_listen, impl_remedy};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
-use super::access::{Jwt, Tokens};
 use super::audit_file::AuditFile;
 use super::exposure::Protection;
 use super::limits::{Limits, LimitsError};
 use super::server::{self, Gateway};
-use super::tls::{LoadedTls, Tls, TlsError};
+use super::tls::{LoadedTls, TlsError};
 use crate::metrics::Metrics;
 use bellwether::client::Client;
 
@@ -157,31 +156,6 @@ impl GatewayBuilder {
         self
     }
 
-    /// Sets the tokens and their roles. Without tokens every caller may do everything.
-    pub fn tokens(mut self, tokens: Tokens) -> Self {
-        self.protection.tokens = Some(tokens);
-        self
-    }
-
-    /// Also accepts the tokens of an OpenID Connect provider, or only these.
-    pub fn jwt(mut self, jwt: Jwt) -> Self {
-        self.protection.jwt = Some(jwt);
-        self
-    }
-
-    /// Serves HTTPS instead of HTTP. The files are read at the start, and again when they change.
-    pub fn tls(mut self, tls: Tls) -> Self {
-        self.protection.tls = Some(tls);
-        self
-    }
-
-    /// Allows an address that other machines can reach without TLS or tokens. Use it only behind a proxy or in a
-    /// protected network.
-    pub fn insecure(mut self, insecure: bool) -> Self {
-        self.protection.insecure = insecure;
-        self
-    }
-
     /// Does not report that the namespace is open: it is one of a server in memory, for development.
     pub fn open_namespace(mut self, intended: bool) -> Self {
         self.open_namespace = intended;
@@ -200,7 +174,7 @@ impl GatewayBuilder {
         self
     }
 
-    /// Sets tokens, TLS, and whether they may be missing.
+    /// Sets tokens, TLS, and whether they may be missing. Default: neither, for an address that only this machine can reach.
     pub fn protection(mut self, protection: Protection) -> Self {
         self.protection = protection;
         self
@@ -251,7 +225,7 @@ impl GatewayBuilder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access::{Issued, Role};
+    use crate::access::{Issued, Role, Tokens};
 
     fn builder() -> GatewayBuilder {
         GatewayBuilder::new(crate::fuzz::client())
@@ -268,9 +242,10 @@ mod tests {
             let open = || builder().listen(open.parse().unwrap());
             let said = open().check().unwrap_err().to_string();
             assert!(said.contains("without TLS and tokens: configure them"), "{said}");
-            let said = open().tokens(tokens()).check().unwrap_err().to_string();
+            let said =
+                open().protection(Protection::default().tokens(tokens())).check().unwrap_err().to_string();
             assert!(said.contains("without TLS: "), "{said}");
-            open().insecure(true).check().unwrap();
+            open().protection(Protection::default().insecure(true)).check().unwrap();
         }
         for local in ["127.0.0.1:80", "127.9.9.9:80", "[::1]:80", "[::ffff:127.0.0.1]:80"] {
             builder().listen(local.parse().unwrap()).check().unwrap();

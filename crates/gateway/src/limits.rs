@@ -123,12 +123,12 @@ impl Default for Limits {
     }
 }
 
-/// A limit that allows no request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+/// A limit that is too low.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the gateway's limit `{field}` must be {least} or more")]
 pub struct LimitsError {
     field: &'static str,
-    least: &'static str,
+    least: String,
 }
 
 impl Limits {
@@ -153,7 +153,8 @@ impl Limits {
         Self { requests_per_caller: requests, ..self }
     }
 
-    /// Sets the number of concurrent long polls, which include those of remote workers: 1 or more. Default 512.
+    /// Sets the number of concurrent long polls, which include those of remote workers: at least the number of remote
+    /// workers. Default 512.
     pub fn waits(self, waits: usize) -> Self {
         Self { waits, ..self }
     }
@@ -212,10 +213,15 @@ impl Limits {
         let count = counts.iter().find(|(_, count)| *count == 0).map(|(field, _)| (*field, "1"));
         let short = |time: Duration| time < Duration::from_millis(1);
         let time = times.iter().find(|(_, time)| short(*time)).map(|(field, _)| (*field, "1ms"));
-        match count.or(time) {
-            Some((field, least)) => Err(LimitsError { field, least }),
-            None => Ok(()),
+        if let Some((field, least)) = count.or(time) {
+            return Err(LimitsError { field, least: least.to_owned() });
         }
+        // Each remote worker may wait in a poll.
+        if waits < remote_workers {
+            let least = format!("{remote_workers}, the number of remote workers,");
+            return Err(LimitsError { field: "waits", least });
+        }
+        Ok(())
     }
 }
 
@@ -228,5 +234,9 @@ mod tests {
         let usual = Limits::default();
         assert_eq!(usual.remote_workers(3), Limits { remote_workers: 3, ..usual });
         assert_eq!(usual.remote_workers(1_000).waits, 2_000);
+        let refused = usual.waits(255).check().unwrap_err().to_string();
+        let least = "the gateway's limit `waits` must be 256, the number of remote workers, or more";
+        assert_eq!(refused, least);
+        assert!(usual.waits(256).check().is_ok() && usual.remote_workers(9).waits(9).check().is_ok());
     }
 }

@@ -3,11 +3,11 @@
 //! Each gateway takes its own, one every ten seconds (at most about 25 requests to ZooKeeper, up to 0.2 MB), and keeps them in memory. A
 //! failed snapshot leaves a gap. The alerts are evaluated at each sample.
 
-use bellwether::InstantText;
 use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
+use bellwether::InstantText;
 use bellwether::client::{Snapshot, SnapshotOptions};
 use serde::Serialize;
 use tokio::time::{Instant, MissedTickBehavior, interval};

@@ -53,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="run plain functions in N processes (without N: one per CPU)",
     )
-    worker.add_argument("--name", help="name for operators (default: host name and process id)")
+    worker.add_argument("--node-id", help="id of the process for operators (default: host name and process id)")
     worker.add_argument(
         "--tags",
         type=_names,
@@ -70,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
         help="time for running jobs to end in a drain, such as 30s or 5m (default: 30s)",
     )
     worker.add_argument(
-        "--timeout",
+        "--session-timeout",
         type=_duration,
         default=30.0,
         metavar="DURATION",
@@ -106,10 +106,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         app.run(
             slots=given.slots,
             processes=processes,
-            name=given.name,
+            node_id=given.node_id,
             tags=given.tags,
             drain_grace=given.drain_grace,
-            timeout=given.timeout,
+            session_timeout=given.session_timeout,
         )
     except BellwetherError as error:
         raise SystemExit(f"bellwether: {error}") from error

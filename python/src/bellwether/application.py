@@ -117,16 +117,22 @@ class Application:
         *,
         slots: int | None = None,
         processes: bool | int = False,
-        name: str | None = None,
+        node_id: str | None = None,
         tags: Sequence[str] = (),
         drain_grace: Duration = 30,
-        timeout: Duration = 30,
+        session_timeout: Duration = 30,
     ) -> None:
         """Runs a worker on the current event loop until its task is cancelled, which drains it."""
         from .worker import Worker
 
         await Worker(
-            self, slots=slots, processes=processes, name=name, tags=tags, drain_grace=drain_grace, timeout=timeout
+            self,
+            slots=slots,
+            processes=processes,
+            node_id=node_id,
+            tags=tags,
+            drain_grace=drain_grace,
+            session_timeout=session_timeout,
         ).serve()
 
     def run(
@@ -134,20 +140,26 @@ class Application:
         *,
         slots: int | None = None,
         processes: bool | int = False,
-        name: str | None = None,
+        node_id: str | None = None,
         tags: Sequence[str] = (),
         drain_grace: Duration = 30,
-        timeout: Duration = 30,
+        session_timeout: Duration = 30,
     ) -> None:
         """Runs a worker until SIGTERM or SIGINT; then it drains. A second signal ends the process immediately.
 
         `slots` is the number of jobs at a time; by default the number of processors, but at least 4. `processes` runs all
         plain functions in a pool of processes (True: one per CPU), instead of only kinds with `process=True`. `drain_grace`
-        is the time for running jobs to end in a drain; jobs that still run are handed back. After `timeout` without
+        is the time for running jobs to end in a drain; jobs that still run are handed back. After `session_timeout` without
         a call the gateway counts the worker's jobs as lost.
         """
         from .worker import Worker
 
         Worker(
-            self, slots=slots, processes=processes, name=name, tags=tags, drain_grace=drain_grace, timeout=timeout
+            self,
+            slots=slots,
+            processes=processes,
+            node_id=node_id,
+            tags=tags,
+            drain_grace=drain_grace,
+            session_timeout=session_timeout,
         ).run()

@@ -9,9 +9,9 @@
 //! It concerns the jobs that a caller submits, alone, in a batch, as members of a group or by a schedule. It does not limit
 //! what the role may read or change.
 
-use bellwether::InstantText;
 use std::time::SystemTime;
 
+use bellwether::InstantText;
 use bellwether::client::JobOptions;
 
 use super::Role;

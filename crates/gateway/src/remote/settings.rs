@@ -7,12 +7,12 @@ use bellwether::{Kind, NodeId, Tag};
 /// The settings of a remote worker. The library checks their bounds when the node starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Settings {
-    pub(crate) name: NodeId,
+    pub(crate) node_id: NodeId,
     pub(crate) kinds: Vec<KindSettings>,
     pub(crate) slots: u32,
     pub(crate) tags: Vec<Tag>,
     /// The time without a call after which the worker counts as lost.
-    pub(crate) timeout: Duration,
+    pub(crate) session_timeout: Duration,
 }
 
 /// A kind that a remote worker runs.

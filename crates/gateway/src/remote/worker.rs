@@ -199,7 +199,7 @@ impl RemoteWorker {
     async fn in_call<T>(&self, answer: impl Future<Output = T>) -> T {
         let mut answer = std::pin::pin!(answer);
         loop {
-            let answered = tokio::time::timeout(self.settings.timeout / 2, answer.as_mut()).await;
+            let answered = tokio::time::timeout(self.settings.session_timeout / 2, answer.as_mut()).await;
             self.called();
             if let Ok(answer) = answered {
                 return answer;
@@ -385,10 +385,10 @@ impl RemoteWorker {
         self.changed.notify_waiters();
     }
 
-    /// Resolves when the remote process has made no call for its timeout.
+    /// Resolves when the remote process has made no call for its session timeout.
     async fn silence(&self) {
         loop {
-            let until = self.state().last_call + self.settings.timeout;
+            let until = self.state().last_call + self.settings.session_timeout;
             if Instant::now() >= until {
                 return;
             }
@@ -427,7 +427,7 @@ impl RemoteWorker {
                 node.former_worker(worker).take_over(take_over)
             }
         };
-        let Settings { name, kinds, slots, tags, timeout: _ } = &self.settings;
+        let Settings { node_id, kinds, slots, tags, session_timeout: _ } = &self.settings;
         let handlers = kinds.iter().fold(Handlers::new(), |handlers, kind| {
             let worker = Arc::clone(self);
             let mut handler =
@@ -440,7 +440,7 @@ impl RemoteWorker {
             }
             handlers.add(handler)
         });
-        let node = node.candidate(false).node_id(name.as_str()).handlers(handlers).slots(*slots);
+        let node = node.candidate(false).node_id(node_id.as_str()).handlers(handlers).slots(*slots);
         node.tags(tags.iter().map(bellwether::Tag::as_str))
     }
 
@@ -484,9 +484,9 @@ impl RemoteWorker {
                 () = self.unattached() => self.give_up(),
                 changed = wishes.changed() => if changed.is_err() { return },
                 () = self.silence() => {
-                    let (key, timeout) = (self.key, self.settings.timeout);
-                    tracing::warn!(%key, name = %self.settings.name, ?timeout,
-                        "the remote worker made no call for its timeout: its attempts are lost");
+                    let (key, timeout) = (self.key, self.settings.session_timeout);
+                    tracing::warn!(%key, node = %self.settings.node_id, ?timeout,
+                        "the remote worker made no call for its session timeout: its attempts are lost");
                     node.abort().await;
                     return;
                 }
@@ -523,15 +523,15 @@ mod tests {
 
     #[tokio::test]
     async fn a_process_that_waits_for_its_registration_is_not_silent() {
-        let timeout = Duration::from_millis(100);
-        let name = bellwether::NodeId::new("test").unwrap();
-        let settings = Settings { name, kinds: Vec::new(), slots: 1, tags: Vec::new(), timeout };
+        let session_timeout = Duration::from_millis(100);
+        let node_id = bellwether::NodeId::new("test").unwrap();
+        let settings = Settings { node_id, kinds: Vec::new(), slots: 1, tags: Vec::new(), session_timeout };
         let worker = RemoteWorker::new(Uuid::from_u128(1), "ci".into(), settings, None);
         tokio::select! {
             biased;
             life = worker.registered() => panic!("nothing registers the worker: {life:?}"),
             () = worker.silence() => panic!("the process waits for an answer"),
-            () = tokio::time::sleep(3 * timeout) => {}
+            () = tokio::time::sleep(3 * session_timeout) => {}
         }
         // The call ended without an answer, so the process may be dead.
         tokio::time::timeout(Duration::from_secs(10), worker.silence()).await.expect("the process is silent");

@@ -2,7 +2,6 @@
 //!
 //! A stream costs a task, its buffers and a place in the hub's ring, but no watch and no read of ZooKeeper.
 
-use bellwether::{JobId, Kind};
 use std::fmt::Write;
 use std::pin::pin;
 use std::time::Duration;
@@ -12,6 +11,7 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use bellwether::metrics as metric;
+use bellwether::{JobId, Kind};
 use futures::stream;
 use metrics::gauge;
 use serde::{Deserialize, Serialize};

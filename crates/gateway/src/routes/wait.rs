@@ -1,6 +1,5 @@
 //! `GET /v1/jobs/{id}/wait`: a long poll.
 
-use bellwether::DurationText;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -8,6 +7,7 @@ use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use bellwether::DurationText;
 use serde::Deserialize;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};

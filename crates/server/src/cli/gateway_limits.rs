@@ -25,7 +25,8 @@ pub(super) struct LimitOptions {
     /// Maximum number of requests of one caller at a time; further requests are answered with 429.
     #[arg(long, value_name = "COUNT", default_value_t = Limits::default().requests_per_caller, value_parser = count)]
     http_requests_per_caller: usize,
-    /// Maximum number of long polls; further ones are answered with 503. Each remote worker has one [default: 512, or twice
+    /// Maximum number of long polls; further ones are answered with 503. Each remote worker has one, so it must be at
+    /// least --http-remote-workers [default: 512, or twice
     /// --http-remote-workers if that is more].
     #[arg(long, value_name = "COUNT", value_parser = count)]
     http_waits: Option<usize>,

@@ -253,7 +253,7 @@ async fn remote_worker(to: &str, file: &str, app: &Client) {
     let gateway = Gateway::builder(client).listen("127.0.0.1:0".parse().unwrap()).start().await.unwrap();
     let at = gateway.address();
     let base = format!("/v1/remote-workers/{}", uuid::Uuid::new_v4());
-    let settings = json!({ "name": "r", "kinds": [{ "kind": "remote" }], "slots": 1 }).to_string();
+    let settings = json!({ "node_id": "r", "kinds": [{ "kind": "remote" }], "slots": 1 }).to_string();
     let (status, answer) = ask(at, &format!("PUT {base}"), &settings).await;
     assert_eq!(status, 200, "{answer}");
     let job = app.submit(Job::new("remote", &1)).await.unwrap();

@@ -1,5 +1,6 @@
 //! Tokens and roles.
 
+use bellwether_gateway::Protection;
 use bellwether_gateway::access::Role;
 
 use crate::ask::Ask;
@@ -10,7 +11,9 @@ use crate::stage::{Secrets, Stage};
 async fn a_reader_logs_in_sees_everything_and_can_change_nothing() {
     let secrets = Secrets::new();
     let tokens = secrets.tokens.clone();
-    let stage = Stage::with("console-login", |builder| builder.tokens(tokens)).await;
+    let stage =
+        Stage::with("console-login", |builder| builder.protection(Protection::default().tokens(tokens)))
+            .await;
     let job = Ask::post("/v1/jobs", r#"{"id": "a", "kind": "nobody"}"#).token(secrets.of(Role::Submit));
     job.of(stage.address()).await.is(201);
     create_schedule_and_group(&stage, &secrets).await;
@@ -49,7 +52,9 @@ async fn a_reader_logs_in_sees_everything_and_can_change_nothing() {
 async fn an_operator_can_edit_schedules_and_abandon_groups_and_sees_refused_requests() {
     let secrets = Secrets::new();
     let tokens = secrets.tokens.clone();
-    let stage = Stage::with("console-operator", |builder| builder.tokens(tokens)).await;
+    let stage =
+        Stage::with("console-operator", |builder| builder.protection(Protection::default().tokens(tokens)))
+            .await;
     create_schedule_and_group(&stage, &secrets).await;
     // Callers choose request ids, so two lines may have the same one.
     for token in ["unknown", secrets.of(Role::Read)] {
@@ -87,7 +92,9 @@ async fn create_schedule_and_group(stage: &Stage, secrets: &Secrets) {
 async fn an_administrator_can_change_the_settings() {
     let secrets = Secrets::new();
     let tokens = secrets.tokens.clone();
-    let stage = Stage::with("console-admin", |builder| builder.tokens(tokens)).await;
+    let stage =
+        Stage::with("console-admin", |builder| builder.protection(Protection::default().tokens(tokens)))
+            .await;
     browse(stage.address(), async |page| {
         page.open("#/settings").await;
         page.fill("token", secrets.of(Role::Admin)).await;

@@ -1,5 +1,6 @@
 //! Each button is enabled for the roles that may use it, and for no other.
 
+use bellwether_gateway::Protection;
 use bellwether_gateway::access::Role;
 
 use crate::ask::Ask;
@@ -36,7 +37,9 @@ async fn selection(page: &Page, role: Role) {
 async fn each_action_is_enabled_for_its_role_and_the_roles_above() {
     let secrets = Secrets::new();
     let tokens = secrets.tokens.clone();
-    let stage = Stage::with("console-roles", |builder| builder.tokens(tokens)).await;
+    let stage =
+        Stage::with("console-roles", |builder| builder.protection(Protection::default().tokens(tokens)))
+            .await;
     let node = stage.node().await;
     let admin = secrets.of(Role::Admin);
     for (path, body) in [

@@ -1,14 +1,16 @@
 //! Roles, TLS, and requests of other sites' pages.
 
+use std::net::SocketAddr;
+use std::sync::Arc;
+
 use bellwether::Client;
+use bellwether_gateway::Protection;
 use bellwether_gateway::access::Role;
 use bellwether_gateway::tls::Tls;
 use bellwether_gateway::{Gateway, GatewayError};
 use bellwether_testkit::{eventually, namespace};
 use rustls::pki_types::ServerName;
 use serde_json::Value;
-use std::net::SocketAddr;
-use std::sync::Arc;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
@@ -21,7 +23,10 @@ const KEY: &str = "00000000-0000-4000-8000-000000000000";
 #[tokio::test(flavor = "multi_thread")]
 async fn each_operation_requires_its_documented_role() {
     let secrets = Secrets::new();
-    let stage = Stage::with("http-roles", |builder| builder.tokens(secrets.tokens.clone())).await;
+    let stage = Stage::with("http-roles", |builder| {
+        builder.protection(Protection::default().tokens(secrets.tokens.clone()))
+    })
+    .await;
     let document = bellwether_gateway::openapi();
     let mut seen = 0;
     for (path, operations) in document["paths"].as_object().unwrap() {
@@ -68,7 +73,10 @@ async fn each_operation_requires_its_documented_role() {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_wrong_token_is_refused_with_the_same_detail() {
     let secrets = Secrets::new();
-    let stage = Stage::with("http-token", |builder| builder.tokens(secrets.tokens.clone())).await;
+    let stage = Stage::with("http-token", |builder| {
+        builder.protection(Protection::default().tokens(secrets.tokens.clone()))
+    })
+    .await;
     let good = secrets.of(Role::Read);
     for header in [
         "Bearer".to_owned(),
@@ -113,7 +121,7 @@ async fn a_gateway_without_protection_does_not_start_on_a_public_address() {
     let secrets = Secrets::new();
     let client = Client::connect(&to).await.unwrap();
     let open = || Gateway::builder(client.clone()).listen("0.0.0.0:0".parse().unwrap());
-    for open in [open(), open().tokens(secrets.tokens.clone())] {
+    for open in [open(), open().protection(Protection::default().tokens(secrets.tokens.clone()))] {
         let refused = open.start().await.unwrap_err();
         assert!(matches!(refused, GatewayError::Exposed { .. }), "{refused:?}");
     }
@@ -153,7 +161,7 @@ async fn a_port_with_tls_does_not_answer_plain_http() {
     std::fs::write(&certificate, made.cert.pem()).unwrap();
     std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
     let tls = Tls::new(&certificate, &key);
-    let stage = Stage::with("http-tls", |builder| builder.tls(tls)).await;
+    let stage = Stage::with("http-tls", |builder| builder.protection(Protection::default().tls(tls))).await;
 
     let answer = over_tls(stage.address(), &made.cert, Ask::get("/v1/jobs")).await.unwrap();
     let answer = answer.is(200);
@@ -202,7 +210,8 @@ async fn a_renewed_certificate_is_used_without_a_restart() {
     };
     let old = issue();
     let tls = Tls::new(&certificate, &key);
-    let stage = Stage::with("http-tls-renewed", |builder| builder.tls(tls)).await;
+    let stage =
+        Stage::with("http-tls-renewed", |builder| builder.protection(Protection::default().tls(tls))).await;
     over_tls(stage.address(), &old, Ask::get("/healthz")).await.unwrap().is(200);
     let new = issue();
     eventually("the new certificate is used", SOON, async || {
@@ -216,7 +225,9 @@ async fn a_renewed_certificate_is_used_without_a_restart() {
 async fn the_last_changes_are_listed_for_operators_only() {
     let secrets = Secrets::new();
     let tokens = secrets.tokens.clone();
-    let stage = Stage::with("http-audit-list", |builder| builder.tokens(tokens)).await;
+    let stage =
+        Stage::with("http-audit-list", |builder| builder.protection(Protection::default().tokens(tokens)))
+            .await;
     let submit = Ask::post("/v1/jobs", r#"{"id": "a", "kind": "sum"}"#).token(secrets.of(Role::Submit));
     submit.of(stage.address()).await.is(201);
     let read = Ask::get("/v1/audit").token(secrets.of(Role::Submit));

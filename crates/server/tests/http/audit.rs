@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use bellwether_gateway::Limits;
 use bellwether_gateway::access::Role;
+use bellwether_gateway::{Limits, Protection};
 use bellwether_testkit::eventually;
 use serde_json::Value;
 use tokio::io::AsyncWriteExt;
@@ -69,7 +69,10 @@ fn the_line_of(request_id: &str) -> String {
 async fn only_operations_that_may_change_something_leave_an_audit_line() {
     listen();
     let secrets = Secrets::new();
-    let stage = Stage::with("http-audit", |builder| builder.tokens(secrets.tokens.clone())).await;
+    let stage = Stage::with("http-audit", |builder| {
+        builder.protection(Protection::default().tokens(secrets.tokens.clone()))
+    })
+    .await;
     let document = bellwether_gateway::openapi();
     let mut changing = 0;
     for (path, operations) in document["paths"].as_object().unwrap() {
@@ -112,7 +115,10 @@ async fn only_operations_that_may_change_something_leave_an_audit_line() {
 async fn a_line_names_the_change_and_contains_no_secret() {
     listen();
     let secrets = Secrets::new();
-    let stage = Stage::with("http-audit-what", |builder| builder.tokens(secrets.tokens.clone())).await;
+    let stage = Stage::with("http-audit-what", |builder| {
+        builder.protection(Protection::default().tokens(secrets.tokens.clone()))
+    })
+    .await;
     let token = secrets.of(Role::Submit);
     let named = |ask: Ask, id: &str| ask.token(token).header(&format!("x-request-id: {id}"));
     let hidden = r#"{"id": "audited", "kind": "sum", "payload": "hunter2"}"#;
@@ -175,7 +181,10 @@ async fn a_server_error_is_logged_with_its_request_id() {
 async fn a_flood_of_requests_without_a_token_leaves_sampled_lines() {
     listen();
     let secrets = Secrets::new();
-    let stage = Stage::with("http-audit-flood", |builder| builder.tokens(secrets.tokens.clone())).await;
+    let stage = Stage::with("http-audit-flood", |builder| {
+        builder.protection(Protection::default().tokens(secrets.tokens.clone()))
+    })
+    .await;
     let flooded = Instant::now();
     for n in 0..200 {
         let ask =

@@ -5,6 +5,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bellwether_gateway::Protection;
 use bellwether_gateway::access::{Issued, Role, Tokens};
 use bellwether_gateway::tls::ClientCertificates::{self, Optional, Required};
 use bellwether_testkit::{Process, binary_or, eventually, eventually_some};
@@ -28,7 +29,7 @@ former admin uri:spiffe://example/former expires=2020-01-01T00:00:00Z
 async fn serve(name: &str, files: &CertificateFiles, certificates: ClientCertificates) -> Stage {
     let tokens = Tokens::read(&files.path("tokens")).unwrap();
     let tls = files.tls(certificates);
-    Stage::with(name, |builder| builder.tls(tls).tokens(tokens)).await
+    Stage::with(name, |builder| builder.protection(Protection::default().tls(tls).tokens(tokens))).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -219,7 +219,12 @@ const CONTINUE: &[u8; 25] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_saturated_gateway_sends_retry_after_and_limits_each_caller() {
-    let limits = Limits::default().requests(4).requests_per_caller(2).waits(1).request_time(2 * SOON);
+    let limits = Limits::default()
+        .requests(4)
+        .requests_per_caller(2)
+        .remote_workers(1)
+        .waits(1)
+        .request_time(2 * SOON);
     let stage = Stage::with("http-full", |builder| builder.limits(limits)).await;
     stage.post("/v1/jobs", r#"{"id": "a", "kind": "nobody"}"#).await.is(201);
     // Two requests whose bodies are never sent. `100 Continue` shows that a request was admitted.

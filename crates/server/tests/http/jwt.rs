@@ -4,6 +4,7 @@ use std::process::Command;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bellwether_gateway::Protection;
 use bellwether_gateway::access::{Issued, Role, Tokens};
 use bellwether_testkit::{binary_or, eventually};
 use jsonwebtoken::jwk::Jwk;
@@ -16,7 +17,7 @@ use crate::stage::{SOON, Stage};
 
 async fn serve(name: &str, file: &File) -> Stage {
     let jwt = file.jwt();
-    Stage::with(name, |builder| builder.jwt(jwt)).await
+    Stage::with(name, |builder| builder.protection(Protection::default().jwt(jwt))).await
 }
 
 async fn caller(stage: &Stage, token: &str) -> Answer {
@@ -203,7 +204,10 @@ async fn changed_keys_are_used_without_a_restart_beside_the_tokens_of_the_file()
     let issued = Issued::new("ci", Role::Read).unwrap();
     let tokens = Tokens::parse(&issued.line, std::path::Path::new("tokens")).unwrap();
     let jwt = file.jwt();
-    let stage = Stage::with("http-jwt-reload", |builder| builder.jwt(jwt).tokens(tokens)).await;
+    let stage = Stage::with("http-jwt-reload", |builder| {
+        builder.protection(Protection::default().jwt(jwt).tokens(tokens))
+    })
+    .await;
     let (by_old, by_new) = (old.sign(&claims(json!({}))), new.sign(&claims(json!({}))));
     caller(&stage, &by_old).await.is(200);
     caller(&stage, &by_new).await.is(401);

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use bellwether_gateway::Protection;
 use bellwether_gateway::access::{Issued, Role, Tokens};
 use bellwether_testkit::eventually;
 use serde_json::json;
@@ -32,7 +33,7 @@ impl File {
 
     async fn serve(&self, name: &str) -> Stage {
         let tokens = Tokens::read(&self.path).unwrap();
-        Stage::with(name, |builder| builder.tokens(tokens)).await
+        Stage::with(name, |builder| builder.protection(Protection::default().tokens(tokens))).await
     }
 
     async fn post(&self, stage: &Stage, path: &str, body: &str) -> Answer {

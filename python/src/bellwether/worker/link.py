@@ -24,9 +24,9 @@ T = TypeVar("T")
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 2.0
 LEAVE_AFTER = 4.0
-"""Seconds without an answer after which it tries another gateway, or a third of the worker's timeout if that is shorter. The
-other gateway takes over what runs, if it is asked before the session of the old one has expired (10 s). A gateway that refuses
-the connection is left at once: its process has ended."""
+"""Seconds without an answer after which it tries another gateway, or a third of the worker's session timeout if that is
+shorter. The other gateway takes over what runs, if it is asked before the session of the old one has expired (10 s). A
+gateway that refuses the connection is left at once: its process has ended."""
 
 
 class Link:
@@ -34,7 +34,7 @@ class Link:
 
     def __init__(self, http: httpx.AsyncClient, addresses: Addresses, settings: Settings, table: Table) -> None:
         self.key = str(uuid.uuid4())
-        self.timeout = settings.timeout
+        self.session_timeout = settings.session_timeout
         self.worker: str | None = None
         self.draining = False
         """Whether a new registration drains immediately."""
@@ -71,7 +71,7 @@ class Link:
     def _leaves(self, *, refused: bool) -> bool:
         """Whether the next call goes to another gateway, after one that was not answered."""
         silence = time.monotonic() - self._last_answer
-        return self.worker is None or refused or silence > min(self.timeout / 3, LEAVE_AFTER)
+        return self.worker is None or refused or silence > min(self.session_timeout / 3, LEAVE_AFTER)
 
     async def until_answered(self, name: str, build: Callable[[], Call[T]]) -> T:
         """Sends a call, built again each time, until the gateway answers it. Raises other errors than lost answers."""
@@ -105,7 +105,7 @@ class Link:
         self._table.taken_over(found.taken_over)
         if self.draining:
             await self.until_answered("drain", lambda: protocol.drain(self.key))
-        self.worker, self.timeout = found.worker, found.timeout
+        self.worker, self.session_timeout = found.worker, found.session_timeout
         log.info("the worker registered as %s at %s", found.worker, self._addresses.current)
         return found
 
@@ -121,7 +121,7 @@ class Link:
         try:
             await asyncio.wait_for(self.until_answered("leave", lambda: protocol.leave(self.key)), within)
         except (ApiError, asyncio.TimeoutError) as error:
-            log.warning("the worker could not deregister; its jobs move when its timeout is over: %s", error)
+            log.warning("the worker could not deregister; its jobs move when its session timeout is over: %s", error)
 
 
 def is_end(error: ApiError) -> bool:

@@ -99,7 +99,7 @@ class Polled:
 @dataclass(frozen=True)
 class Registered:
     worker: str
-    timeout: float
+    session_timeout: float
     taken_over: Mapping[Key, int]
     """The new tokens of the attempts that the gateway took over."""
 
@@ -108,11 +108,11 @@ class Registered:
 class Settings:
     """What a worker registers."""
 
-    name: str
+    node_id: str
     kinds: Sequence[Mapping[str, Any]]
     slots: int
     tags: Sequence[str]
-    timeout: float
+    session_timeout: float
 
 
 def _path(key: str, action: str = "") -> str:
@@ -125,11 +125,11 @@ def _names(facts: JobFacts) -> dict[str, Any]:
 
 def register(key: str, settings: Settings, former: str | None, running: Sequence[JobFacts]) -> Call[Registered]:
     document = {
-        "name": settings.name,
+        "node_id": settings.node_id,
         "kinds": list(settings.kinds),
         "slots": settings.slots,
         "tags": list(settings.tags),
-        "timeout": duration_text(settings.timeout),
+        "session_timeout": duration_text(settings.session_timeout),
         "former_worker": former,
         "running": [
             {**_names(facts), "generation": facts.generation, "submission": facts.submission} for facts in running
@@ -138,7 +138,7 @@ def register(key: str, settings: Settings, former: str | None, running: Sequence
 
     def read(_status: int, found: Any) -> Registered:
         taken = {(one["job"], one["fencing_token"]): one["new_fencing_token"] for one in found.get("taken_over", ())}
-        return Registered(found["worker"], seconds_of(found["timeout"]), taken)
+        return Registered(found["worker"], seconds_of(found["session_timeout"]), taken)
 
     return Call("PUT", _path(key), read, body=encode(document))
 

@@ -62,10 +62,10 @@ class Worker:
         *,
         slots: int | None = None,
         processes: bool | int = False,
-        name: str | None = None,
+        node_id: str | None = None,
         tags: Sequence[str] = (),
         drain_grace: Duration = 30,
-        timeout: Duration = 30,
+        session_timeout: Duration = 30,
     ) -> None:
         kinds = list(app.kinds)
         if not kinds:
@@ -82,9 +82,9 @@ class Worker:
         for kind in kinds:
             if kind.process or (processes and not kind.is_async):
                 check_importable(kind)
-        name = name or f"{socket.gethostname()}-{os.getpid()}"
+        node_id = node_id or f"{socket.gethostname()}-{os.getpid()}"
         declared = [_declared(kind.name, kind.lease, kind.concurrency) for kind in kinds]
-        self._settings = Settings(name, declared, slots, tuple(tags), seconds_of(timeout))
+        self._settings = Settings(node_id, declared, slots, tuple(tags), seconds_of(session_timeout))
         self._renewing = {kind.name for kind in kinds if kind.auto_renew}
         self._table = Table()
         self._tasks: dict[asyncio.Task[None], Entry] = {}
@@ -164,7 +164,7 @@ class Worker:
                 await asyncio.sleep(IDLE_PAUSE)
 
     def _next_poll(self) -> Call[Polled]:
-        wait = int(min(LONGEST_POLL, max(1.0, self._link.timeout / 3)))
+        wait = int(min(LONGEST_POLL, max(1.0, self._link.session_timeout / 3)))
         free = self._slots - len(self._table)
         return protocol.poll(self._link.key, self._table.listed(), free, wait)
 
@@ -182,16 +182,16 @@ class Worker:
             else:
                 self._stops(answer)
             lease = self._table.shortest_lease()
-            pause = min(self._link.timeout / 3, self._link.timeout if lease is None else lease / 3)
+            pause = min(self._link.session_timeout / 3, self._link.session_timeout if lease is None else lease / 3)
 
     async def _beat(self, beats: list[Beat]) -> Polled | None:
         """A heartbeat that is not answered in time is built again, with newer reports."""
         try:
-            call = protocol.heartbeat(self._link.key, beats, max(1.0, self._link.timeout / 3))
+            call = protocol.heartbeat(self._link.key, beats, max(1.0, self._link.session_timeout / 3))
             return await self._link.once(call)
         except ApiError as error:
             log.warning("the gateway did not confirm the heartbeat of the worker: %s", error)
-            await asyncio.sleep(min(1.0, self._link.timeout / 10))
+            await asyncio.sleep(min(1.0, self._link.session_timeout / 10))
             return None
 
     async def _call(self, name: str, build: Callable[[], Call[Polled]]) -> Polled | None:

@@ -91,7 +91,7 @@ impl Running {
 impl RemoteWorker {
     pub(super) async fn register(at: SocketAddr, name: &str, slots: u32) -> Result<Self, String> {
         let path = format!("/v1/remote-workers/{}", Uuid::now_v7());
-        let settings = json!({ "name": name, "kinds": [{ "kind": KIND }], "slots": slots });
+        let settings = json!({ "node_id": name, "kinds": [{ "kind": KIND }], "slots": slots });
         Connection::open(at).await?.call("PUT", &path, &settings.to_string(), 200).await?;
         Ok(Self { at, path })
     }

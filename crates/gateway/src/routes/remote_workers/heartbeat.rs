@@ -1,12 +1,13 @@
 //! `POST /v1/remote-workers/{key}/heartbeat`: leases, progress and checkpoints.
 
+use std::collections::BTreeMap;
+
 use axum::extract::State;
 use axum::{Extension, Json as Answer};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bellwether::{JobContext, JobId, Progress, ProgressError};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 use super::{StopDocument, at, stops};

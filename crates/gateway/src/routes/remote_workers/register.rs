@@ -1,11 +1,11 @@
 //! `PUT /v1/remote-workers/{key}`.
 
-use bellwether::describe::Name;
 use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json as Answer};
+use bellwether::describe::Name;
 use bellwether::node::HeldAttempt;
 use bellwether::{DurationText, JobId, Kind, NodeId, Tag, WorkerId};
 use serde::{Deserialize, Serialize};
@@ -20,18 +20,18 @@ use crate::remote::{Former, Id, KindSettings, Life, Settings};
 use crate::state::App;
 
 /// The default time without a call after which a worker counts as lost.
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+const DEFAULT_SESSION_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A worker that calls at a third of its timeout needs a shortest one; and an hour without a call is not a live worker.
-const TIMEOUTS: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(3_600));
+const SESSION_TIMEOUTS: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(3_600));
 
 /// A remote worker.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewRemoteWorker {
-    /// Name for people, such as the host and the process id.
+    /// Id of the worker's process, for people: such as the host and the process id.
     #[schema(value_type = Name)]
-    name: String,
+    node_id: String,
     /// 1 to 256 kinds that the worker runs.
     kinds: Vec<RemoteKind>,
     /// Number of attempts that run at the same time, 1 to 4096.
@@ -40,7 +40,7 @@ pub(crate) struct NewRemoteWorker {
     #[serde(default)]
     tags: Vec<Tag>,
     /// Time without a call after which the worker counts as lost, 2s to 1h; default 30s. Call at least three times as often.
-    timeout: Option<DurationText>,
+    session_timeout: Option<DurationText>,
     /// The last worker id that this process got, if it registers again: from another gateway, or from this one. The attempts
     /// of that worker are handed back without a loss when it ends, because this process is alive.
     #[schema(example = "0198c5c2-9a3b-7cc4-8f3e-0d6f5a1b2c3d")]
@@ -93,7 +93,7 @@ pub(crate) struct Registered {
     /// Its id in the namespace. It changes when the gateway's session to ZooKeeper is replaced.
     worker: String,
     /// Time without a call after which the worker counts as lost.
-    timeout: DurationText,
+    session_timeout: DurationText,
     /// The attempts of `running` that were taken over. Stop the others.
     taken_over: Vec<TakenDocument>,
 }
@@ -146,11 +146,13 @@ impl NewRemoteWorker {
     }
 
     fn settings(self) -> Result<Settings, Problem> {
-        let Self { name, kinds, slots, tags, timeout, former_worker: _, running: _ } = self;
-        let timeout = timeout.map_or(DEFAULT_TIMEOUT, |DurationText(timeout)| timeout);
-        let given = bellwether::DurationText(timeout);
-        let (least, most) = TIMEOUTS;
-        let invalid = |bounds| Fault::Invalid.because(format!("timeout must be {bounds}, not {given}"));
+        let Self { node_id, kinds, slots, tags, session_timeout, former_worker: _, running: _ } = self;
+        let session_timeout =
+            session_timeout.map_or(DEFAULT_SESSION_TIMEOUT, |DurationText(timeout)| timeout);
+        let given = DurationText(session_timeout);
+        let (least, most) = SESSION_TIMEOUTS;
+        let invalid =
+            |bounds| Fault::Invalid.because(format!("session_timeout must be {bounds}, not {given}"));
         given.within(least, most).map_err(invalid)?;
         let kind = |RemoteKind { kind, lease, concurrency }| {
             let lease = lease.map(|DurationText(lease)| lease);
@@ -160,7 +162,7 @@ impl NewRemoteWorker {
         if kinds.is_empty() {
             return Err(Fault::Invalid.because("kinds must name at least one kind"));
         }
-        Ok(Settings { name: NodeId::new(name)?, kinds, slots, tags, timeout })
+        Ok(Settings { node_id: NodeId::new(node_id)?, kinds, slots, tags, session_timeout })
     }
 }
 
@@ -191,7 +193,7 @@ pub(crate) async fn register_remote_worker(
     let former = new.former()?;
     let running = new.running.iter().map(HeldDocument::id).collect::<Vec<_>>();
     let settings = new.settings()?;
-    let timeout = DurationText(settings.timeout);
+    let session_timeout = DurationText(settings.session_timeout);
     let node = app.client.node_builder();
     let node = node.ok_or_else(|| Fault::Unavailable.because("the client of this gateway has no address"))?;
     let registered = app.remote_workers.register(key, &caller.name, settings, former, node)?;
@@ -212,7 +214,7 @@ pub(crate) async fn register_remote_worker(
         taken => format!("remote worker {key} is worker {worker}, which took over {taken} attempts"),
     };
     let note = AuditNote(note);
-    let mut answer = Answer(Registered { worker, timeout, taken_over }).into_response();
+    let mut answer = Answer(Registered { worker, session_timeout, taken_over }).into_response();
     answer.extensions_mut().insert(note);
     Ok(answer)
 }

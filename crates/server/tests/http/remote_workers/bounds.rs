@@ -1,7 +1,7 @@
 //! Roles, keys and limits.
 
-use bellwether_gateway::Limits;
 use bellwether_gateway::access::{Issued, Role, Tokens};
+use bellwether_gateway::{Limits, Protection};
 use serde_json::json;
 
 use super::worker::{Remote, reference, succeeded};
@@ -13,7 +13,8 @@ async fn a_work_token_permits_only_its_own_remote_workers() {
     let issued = ["one", "two"].map(|name| Issued::new(name, Role::Work).unwrap());
     let lines = issued.iter().map(|issued| issued.line.clone()).collect::<Vec<_>>().join("\n");
     let tokens = Tokens::parse(&lines, std::path::Path::new("tokens")).unwrap();
-    let stage = Stage::with("remote-roles", |builder| builder.tokens(tokens)).await;
+    let stage =
+        Stage::with("remote-roles", |builder| builder.protection(Protection::default().tokens(tokens))).await;
     let _leader = stage.leader().await;
     let [one, two] = issued.map(|issued| issued.secret);
     let mut remote = Remote { token: Some(one.clone()), ..Remote::new(&stage) };
@@ -38,7 +39,7 @@ async fn a_repeated_registration_is_the_same_worker_and_a_different_one_a_confli
     let remote = Remote::new(&stage);
     let (first, second) = tokio::join!(remote.register(json!({})), remote.register(json!({})));
     let worker = first.is(200).json();
-    assert_eq!(worker["timeout"], "30s");
+    assert_eq!(worker["session_timeout"], "30s");
     assert_eq!(second.is(200).json(), worker);
     assert_eq!(remote.register(json!({ "running": [] })).await.is(200).json(), worker);
     remote.register(json!({ "slots": 5 })).await.problem(409, "conflict", "draw another key");
@@ -66,7 +67,7 @@ async fn settings_out_of_bounds_are_refused_by_name() {
     let kinds = (0..257).map(|n| json!({ "kind": format!("k{n}") })).collect::<Vec<_>>();
     let tags = (0..33).map(|n| format!("t{n}")).collect::<Vec<_>>();
     for (change, said) in [
-        (json!({ "name": "a/b" }), "node id has '/'"),
+        (json!({ "node_id": "a/b" }), "node id has '/'"),
         (json!({ "slots": 0 }), "slots"),
         (json!({ "slots": 4_097 }), "slots"),
         (json!({ "slots": -1 }), "slots"),
@@ -77,9 +78,12 @@ async fn settings_out_of_bounds_are_refused_by_name() {
         (json!({ "kinds": [{ "kind": "a", "concurrency": 0 }] }), "concurrency must be at least 1"),
         (json!({ "kinds": [{ "kind": "a", "extra": 0 }] }), "kinds[0].extra"),
         (json!({ "tags": tags }), "tags"),
-        (json!({ "timeout": "1999ms" }), "timeout must be 2s to 1h, not 1999ms"),
-        (json!({ "timeout": "3601s" }), "timeout must be 2s to 1h, not 3601s"),
-        (json!({ "timeout": 30 }), "timeout: invalid type: integer `30`, expected a duration as text"),
+        (json!({ "session_timeout": "1999ms" }), "session_timeout must be 2s to 1h, not 1999ms"),
+        (json!({ "session_timeout": "3601s" }), "session_timeout must be 2s to 1h, not 3601s"),
+        (
+            json!({ "session_timeout": 30 }),
+            "session_timeout: invalid type: integer `30`, expected a duration as text",
+        ),
     ] {
         remote.register(change).await.problem(400, "invalid", said);
     }

@@ -74,7 +74,7 @@ async fn a_finish_after_the_lease_is_fenced_and_in_a_batch_only_its_own() {
 async fn a_silent_worker_loses_its_attempts_to_another_one() {
     let stage = Stage::new("remote-silent").await;
     let _leader = stage.leader().await;
-    let silent = Remote::registered(&stage, json!({ "timeout": "5s" })).await;
+    let silent = Remote::registered(&stage, json!({ "session_timeout": "5s" })).await;
     stage.submit("a", json!({})).await;
     let lost = silent.attempt(&[]).await;
     let other = Remote::registered(&stage, json!({})).await;
@@ -183,7 +183,7 @@ async fn a_worker_that_moves_to_another_gateway_loses_no_attempt() {
     let _leader = stage.leader().await;
     stage.submit("a", json!({})).await;
     let first = Remote::new(&stage);
-    let registered = first.register(json!({ "timeout": "5s" })).await.is(200).json();
+    let registered = first.register(json!({ "session_timeout": "5s" })).await.is(200).json();
     let attempt = first.attempt(&[]).await;
 
     let client = bellwether::Client::connect(&stage.to).await.unwrap();

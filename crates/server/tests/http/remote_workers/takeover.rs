@@ -196,7 +196,7 @@ async fn an_attempt_that_the_leader_has_closed_is_not_taken_over() {
     let stage = Stage::new("takeover-late").await;
     let _leader = stage.leader().await;
     let remote = Remote::new(&stage);
-    let former = remote.register(json!({ "timeout": "5s" })).await.is(200).json()["worker"].clone();
+    let former = remote.register(json!({ "session_timeout": "5s" })).await.is(200).json()["worker"].clone();
     stage.submit("a", json!({})).await;
     let lost = remote.attempt(&[]).await;
     let second = gateway(&stage).await;

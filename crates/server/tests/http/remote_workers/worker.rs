@@ -33,7 +33,7 @@ impl Remote {
     }
 
     pub(super) async fn register(&self, change: Value) -> Answer {
-        let mut settings = json!({ "name": "test", "kinds": [{ "kind": KIND }], "slots": 4 });
+        let mut settings = json!({ "node_id": "test", "kinds": [{ "kind": KIND }], "slots": 4 });
         let changes = change.as_object().unwrap().clone();
         settings.as_object_mut().unwrap().extend(changes);
         self.call("PUT", "", &settings).await
