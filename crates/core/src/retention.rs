@@ -21,7 +21,7 @@ const WRONG_AHEAD: Duration = Duration::from_secs(3600);
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-// A new field also belongs into the documents of the HTTP API: `RetentionDocument` and `RetentionChange`.
+// A new field also belongs into the request `RetentionChange` and the answer `RetentionDocument`.
 /// How long records of terminal jobs are kept, by how they ended, and how many in total.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[must_use]

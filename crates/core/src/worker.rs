@@ -43,7 +43,7 @@ pub struct WorkerInfo {
     pub settings: Noted<WorkerSettings>,
 }
 
-// A new field also belongs into the documents of the HTTP API: `WorkerSettingsDocument` and `WorkerChange`.
+// A new field also belongs into the request `WorkerChange` and the answer `WorkerSettingsDocument`.
 /// What an operator changes on a running worker. It is part of the registration, so an assignment under earlier settings
 /// cannot commit. The process keeps it for its later registrations, and a restart of the process ends it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]

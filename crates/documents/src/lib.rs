@@ -1,5 +1,5 @@
-//! The documents of the HTTP API, one type for each: OpenAPI describes it, and HTTP and the command line answer with it. What HTTP
-//! reads is also the arguments of a command and the section of a file.
+//! The documents of the HTTP API, one type for each: OpenAPI describes it, and HTTP and the command line answer with it. Most requests
+//! are types of the library; here are those about a page of a list, a pause and the placement.
 //!
 //! Times are RFC 3339 in UTC. Durations are texts with a unit, such as `30s`.
 
