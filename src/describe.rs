@@ -1,8 +1,9 @@
 //! The requests as arguments of [`clap`] and as schemas of [`utoipa`], for a program that offers them on its own command line and over
 //! HTTP.
 //!
-//! With the feature `describe`, the types that a client sends implement `clap::Args` and `utoipa::ToSchema`, and the values in them
-//! `clap::ValueEnum` and `utoipa::ToSchema`.
+//! With the feature `describe`, the types that a client sends implement `clap::Args` and `utoipa::ToSchema`; [`Filter`](crate::client::Filter)
+//! and [`Rule`](crate::client::Rule) implement `utoipa::IntoParams` instead, because they are queries. Closed lists of values implement
+//! `clap::ValueEnum`, and those in documents also `utoipa::ToSchema`. The feature makes clap 4 and utoipa 6 part of the public API.
 
 pub use bellwether_core::describe::Name;
 /// Implements the schemas of closed lists of values, for the documents of the gateway.

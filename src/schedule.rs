@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use bellwether_core::schedule as core;
 use bellwether_core::time::WallMillis;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 pub use bellwether_core::schedule::{
     CronExpression, DEFAULT_GRACE, MAX_CATCH_UP, MAX_INTERVAL, MIN_INTERVAL, Overlap, SkipReason, SpecError,
@@ -16,7 +16,7 @@ pub use bellwether_core::schedule::{
 use crate::{JobId, ScheduleId};
 
 /// What happens to ticks that were missed because there was no leader.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "describe", derive(clap::ValueEnum), value(rename_all = "snake_case"))]
 pub enum Misfire {
@@ -29,7 +29,12 @@ pub enum Misfire {
     CatchUp,
 }
 
+bellwether_core::impl_deserialize_by_name!(Misfire);
+
 impl Misfire {
+    /// All values.
+    pub const ALL: [Self; 3] = [Self::Skip, Self::Once, Self::CatchUp];
+
     /// Returns its name: `skip`, `once` or `catch_up`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

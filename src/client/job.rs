@@ -38,9 +38,12 @@ pub(crate) use self::kind::Typed;
 pub(crate) use self::options::Checked;
 
 with_content! {
+    ["Payload for the handler, at most 64 KiB: JSON, kept byte for byte. With a `content_type` other than JSON it is a string \
+      with the text."]
     /// A job to submit. `K` is its [`JobKind`], or [`Untyped`].
     ///
-    /// An untyped job can be read from JSON, in the form that HTTP has:
+    /// An untyped job can be read from JSON, in the form that HTTP has. Only `serde_json` can read a payload, because it is kept byte
+    /// for byte; a program that reads another format sets it with [`Job::json_payload`].
     ///
     /// ```
     /// use bellwether::Job;
@@ -52,27 +55,28 @@ with_content! {
     /// ```
     #[derive(Debug, Deserialize)]
     #[cfg_attr(feature = "describe", derive(clap::Args, utoipa::ToSchema), schema(as = NewJob, bound = "", description = "A job to submit."))]
+    // Only an untyped job can be read: its kind is data.
     #[serde(deny_unknown_fields, bound(deserialize = "PhantomData<K>: Into<PhantomData<Untyped>>"))]
     #[non_exhaustive]
     pub struct Job<K = Untyped> {
         /// Id of the job: letters, digits, `.`, `_` and `-`, at most 128 characters. The same id, kind and payload is the same
         /// job, so submitting a job with an id again is safe. Default: a generated id.
         #[cfg_attr(feature = "describe", arg(long), schema(value_type = Option<Name>))]
-        pub id: Option<String>,
+        id: Option<String>,
         /// Name of the job within its kind, instead of an id: the id is KIND:NAME.
         #[cfg_attr(
             feature = "describe",
             arg(long, value_name = "NAME", conflicts_with = "id"),
             schema(value_type = Option<Name>)
         )]
-        pub named: Option<String>,
+        named: Option<String>,
         /// What to do if a job with this id exists. Default: same.
         #[cfg_attr(
             feature = "describe",
             arg(long, value_name = "MODE", default_value = "same", hide_default_value = true)
         )]
         #[serde(default)]
-        pub if_exists: IfExists,
+        if_exists: IfExists,
         /// Do not start the job before this instant, such as 2026-11-21T11:33:00Z, at most ten years ahead.
         #[cfg_attr(feature = "describe", arg(long, value_name = "INSTANT"))]
         run_at: Option<InstantText>,
@@ -98,7 +102,7 @@ impl Job {
     /// Creates a job of `kind` whose payload is serialized as JSON.
     ///
     /// The stored payload may have 64 KiB. A client with a [`PayloadCodec`](crate::codec::PayloadCodec) can store up to 16 MiB
-    /// in fewer bytes.
+    /// in fewer bytes. JSON may nest 100 levels deep.
     #[must_use]
     pub fn new<P: Serialize + ?Sized>(kind: impl AsRef<str>, payload: &P) -> Self {
         Self::build(kind, payload)
@@ -107,13 +111,13 @@ impl Job {
     /// Creates a job whose payload is JSON text, stored byte for byte. Malformed JSON is reported with line and column.
     #[must_use]
     pub fn json(kind: impl AsRef<str>, text: impl Into<String>) -> Self {
-        Self::of(kind, Input::Bytes(text.into().into_bytes().into()))
+        Self::of(kind, Input::json_bytes(text.into().into_bytes()))
     }
 
-    /// Creates a job whose payload is bytes of any content type. For the bounds of the payload see [`Job::new`].
+    /// Creates a job whose payload is bytes of any content type, which are not looked into. For the bounds of the payload see [`Job::new`].
     #[must_use]
     pub fn raw(kind: impl AsRef<str>, content_type: &str, bytes: impl Into<Arc<[u8]>>) -> Self {
-        let job = Self::of(kind, Input::Bytes(bytes.into()));
+        let job = Self::of(kind, Input::bytes(content_type, bytes));
         Self { content_type: Some(content_type.to_owned()), ..job }
     }
 }
@@ -293,13 +297,31 @@ impl<K> Job<K> {
         self
     }
 
+    /// Returns the id that is set.
+    #[must_use]
+    pub fn given_id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+
+    /// Returns the name within the kind that is set.
+    #[must_use]
+    pub fn given_name(&self) -> Option<&str> {
+        self.named.as_deref()
+    }
+
+    /// Returns what the submission does if a job with this id exists.
+    #[must_use]
+    pub fn given_if_exists(&self) -> IfExists {
+        self.if_exists
+    }
+
     /// Whether it has an id of its own.
     pub(crate) fn has_id(&self) -> bool {
         self.id.is_some() || self.named.is_some()
     }
 
-    /// The field that the schedule would determine instead, with the alternative; `None` if a schedule can submit the job.
-    pub(crate) fn own(&self) -> Option<(&'static str, &'static str)> {
+    /// Returns the field that a schedule determines, and the alternative; `None` if a schedule can submit the job.
+    pub(crate) fn field_of_schedule(&self) -> Option<(&'static str, &'static str)> {
         let id = "each tick has its own job, unless job_id of the schedule sets one id for all of them";
         let again = "with job_id of the schedule, a tick opens an ended job again";
         let tick = "it runs at the tick";

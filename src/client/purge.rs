@@ -66,7 +66,7 @@ impl ServerClock {
 }
 
 /// How a job ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "describe", derive(clap::ValueEnum), value(rename_all = "snake_case"))]
 pub enum Ended {
@@ -79,7 +79,22 @@ pub enum Ended {
     Dead,
 }
 
+bellwether_core::impl_deserialize_by_name!(Ended);
+
 impl Ended {
+    /// All values.
+    pub const ALL: [Self; 3] = [Self::Succeeded, Self::Cancelled, Self::Dead];
+
+    /// Returns its name: `succeeded`, `cancelled` or `dead`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Succeeded => "succeeded",
+            Self::Cancelled => "cancelled",
+            Self::Dead => "dead",
+        }
+    }
+
     pub(super) fn of(end: End) -> Self {
         match end {
             End::Succeeded => Self::Succeeded,
@@ -101,7 +116,7 @@ pub struct Purge {
     #[cfg_attr(
         feature = "describe",
         arg(value_name = "JOB", conflicts_with_all = ["state", "kind", "older_than"]),
-        schema(value_type = Vec<JobId>, required = false, max_items = 1000)
+        schema(value_type = Vec<JobId>, required = false, min_items = 1, max_items = 1000)
     )]
     #[serde(default, deserialize_with = "not_null")]
     jobs: Option<Vec<JobId>>,
@@ -143,7 +158,7 @@ impl Purge {
     }
 
     /// Selects the records of these jobs, however they ended. Other jobs are kept and not counted, and so are succeeded jobs that are
-    /// stored together with others.
+    /// stored together with others. [`Purged::buckets`] stays 0.
     pub fn jobs(jobs: impl IntoIterator<Item = JobId>) -> Self {
         Self { jobs: Some(jobs.into_iter().collect()), ..Self::default() }
     }
@@ -174,7 +189,7 @@ impl Purge {
 
     /// The given jobs; `None` if they are selected by state, kind and age.
     #[must_use]
-    pub fn given(&self) -> Option<&[JobId]> {
+    pub fn job_ids(&self) -> Option<&[JobId]> {
         self.jobs.as_deref()
     }
 }
@@ -260,8 +275,9 @@ impl Client {
     /// and are selected. A count writes once, to learn ZooKeeper's time.
     ///
     /// # Errors
-    /// Fails if ZooKeeper does not answer within the client's deadline, which applies to each page;
-    /// [`Error::Contended`] if records change repeatedly. The removals that `progress` reported last are done. Purging again is safe.
+    /// [`PurgeError::TwoSelections`] if jobs are given and selected. Otherwise fails if ZooKeeper does not answer within the client's
+    /// deadline, which applies to each page; [`Error::Contended`] if records change repeatedly. The removals that `progress` reported
+    /// last are done. Purging again is safe.
     ///
     /// # Cancellation
     /// A dropped call has removed what `progress` reported, and at most one more page.

@@ -44,22 +44,22 @@ impl RetentionChange {
         Self::default()
     }
 
-    /// Sets how long records of succeeded jobs are kept.
+    /// Sets how long records of succeeded jobs are kept: 1 min to 3650 d.
     pub fn succeeded(self, time: Duration) -> Self {
         Self { succeeded: Some(time.into()), ..self }
     }
 
-    /// Sets how long records of cancelled jobs are kept.
+    /// Sets how long records of cancelled jobs are kept: 1 min to 3650 d.
     pub fn cancelled(self, time: Duration) -> Self {
         Self { cancelled: Some(time.into()), ..self }
     }
 
-    /// Sets how long records of dead jobs are kept.
+    /// Sets how long records of dead jobs are kept: 1 min to 3650 d.
     pub fn dead(self, time: Duration) -> Self {
         Self { dead: Some(time.into()), ..self }
     }
 
-    /// Sets how many records of ended jobs are kept, whatever their age.
+    /// Sets how many records of ended jobs are kept, whatever their age: at most 20,480,000.
     pub fn records(self, records: u32) -> Self {
         Self { records: Some(records), ..self }
     }

@@ -7,7 +7,7 @@ use bellwether_core::job::{JobRecord, JobState, Payload, Progress, Verdict};
 use bellwether_core::name::{GroupId, JobId, Kind, Lane, NodeId, WorkerId};
 use bellwether_core::trace::TraceContext;
 use bellwether_core::wire::WireError;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::attempts::PastAttemptView;
 use super::job::JobOptions;
@@ -30,7 +30,7 @@ fn escaped(bytes: &[u8]) -> usize {
 }
 
 /// The state of a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[cfg_attr(feature = "describe", derive(clap::ValueEnum), value(rename_all = "snake_case"))]
 #[serde(rename_all = "snake_case")]
 pub enum State {
@@ -49,6 +49,8 @@ pub enum State {
     /// Its stored record or assignment cannot be read, so it is left alone.
     Quarantined,
 }
+
+bellwether_core::impl_deserialize_by_name!(State);
 
 impl State {
     /// All states, in the order of a job's life.

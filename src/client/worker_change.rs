@@ -53,17 +53,18 @@ impl WorkerChange {
         Self::default()
     }
 
-    /// Sets the number of slots.
+    /// Sets the number of jobs that run at the same time: 0 to 4096. With 0 the worker takes no jobs.
     pub fn slots(self, slots: u32) -> Self {
         Self { slots: Some(slots), ..self }
     }
 
-    /// Sets the tags that the worker offers.
+    /// Sets the tags that the worker offers, at most 32, instead of the present ones.
     pub fn tags(self, tags: impl IntoIterator<Item = Tag>) -> Self {
         Self { tags: Some(tags.into_iter().collect()), ..self }
     }
 
-    /// Pauses kinds on the worker, beside those that are paused already.
+    /// Pauses kinds on the worker, beside those that are paused already. It must have a handler for each. A kind that is also
+    /// resumed is paused.
     pub fn pause_kinds(self, kinds: impl IntoIterator<Item = Kind>) -> Self {
         Self { pause_kinds: kinds.into_iter().collect(), ..self }
     }
@@ -86,5 +87,31 @@ impl WorkerChange {
         settings.paused_kinds.retain(|kind| !self.resume_kinds.contains(kind));
         settings.paused_kinds.extend(self.pause_kinds.iter().cloned());
         settings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::in_memory::kind;
+
+    #[test]
+    fn a_change_keeps_what_it_does_not_name() {
+        let there = WorkerSettings::default().slots(3).paused_kinds(vec![kind("mail")]);
+        assert_eq!(WorkerChange::new().of(there.clone()), there);
+        let tags = WorkerChange::new().tags([]).of(there.clone());
+        assert_eq!(tags, there.clone().tags(Vec::new()));
+        let paused = WorkerChange::new().pause_kinds([kind("sum")]).of(there.clone());
+        assert_eq!(paused.paused_kinds, [kind("mail"), kind("sum")]);
+        let resumed = WorkerChange::new().resume_kinds([kind("mail")]).of(there.clone());
+        assert_eq!((resumed.slots, resumed.paused_kinds), (Some(3), Vec::new()));
+        let both = WorkerChange::new().resume_kinds([kind("mail")]).pause_kinds([kind("mail")]);
+        assert_eq!(
+            both.of(there.clone()).paused_kinds,
+            [kind("mail")],
+            "a kind that is also resumed is paused"
+        );
+        let reset = WorkerChange::new().reset(true).pause_kinds([kind("sum")]).of(there);
+        assert_eq!(reset, WorkerSettings::default().paused_kinds(vec![kind("sum")]));
     }
 }

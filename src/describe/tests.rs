@@ -10,8 +10,7 @@ use serde_json::{Value, json};
 use utoipa::{IntoParams, PartialSchema};
 
 use crate::client::{
-    Filter, JobOptions, JobTemplate, MAX_NOTE_BYTES, Purge, RetentionChange, Rule, ScheduleChange,
-    WorkerChange,
+    Filter, JobOptions, JobTemplate, Purge, RetentionChange, Rule, ScheduleChange, WorkerChange,
 };
 use crate::node::MAX_SLOTS;
 use crate::{Group, Job, Retention, Schedule};
@@ -199,17 +198,31 @@ fn the_payload_of_a_job() {
     let accepted = |bytes: usize| Job::json("sum", format!("1{}", " ".repeat(bytes - 1))).check().is_ok();
     assert!(text::<Job>("payload").contains("at most 64 KiB"));
     assert!(accepted(64 * 1024) && !accepted(64 * 1024 + 1));
-    assert_eq!(MAX_NOTE_BYTES, 256, "the text of a pause has this number");
+}
+
+#[test]
+fn a_name_of_a_list_is_a_string_and_an_unknown_one_is_repeated_in_part() {
+    let refused = |value: &str| {
+        let text = format!(r#"{{"kind": "sum", "if_exists": {value}}}"#);
+        serde_json::from_str::<Job>(&text).unwrap_err().to_string()
+    };
+    assert!(refused("5").contains("invalid type: integer `5`, expected a string"), "{}", refused("5"));
+    assert!(refused(r#"{"again": null}"#).contains("invalid type: map"));
+    let unknown = refused(&format!("\"{}\"", "x".repeat(100_000)));
+    assert!(
+        unknown.len() < 250 && unknown.contains("expected one of `same`, `ignore`, `again`"),
+        "{unknown}"
+    );
 }
 
 #[test]
 fn an_absent_value_of_a_purge_is_not_null() {
     for name in ["jobs", "state", "kind", "older_than"] {
-        let null = serde_json::from_value::<Purge>(json!({ name: null, "remove": true }));
+        let null = serde_json::from_str::<Purge>(&format!(r#"{{"{name}": null, "remove": true}}"#));
         assert!(null.unwrap_err().to_string().contains("invalid type: null"), "{name}");
     }
     let given = serde_json::from_value::<Purge>(json!({ "jobs": [] })).unwrap();
-    assert_eq!(given.given(), Some(&[][..]), "an empty list does not select others");
+    assert_eq!(given.job_ids(), Some(&[][..]), "an empty list does not select others");
 }
 
 /// All options of a job.

@@ -11,11 +11,11 @@ fn at(hours: u64) -> SystemTime {
 
 #[test]
 fn ticks_are_after_an_instant_or_through_it() {
-    let hourly = Rule::every(HOUR).check().unwrap();
+    let hourly = Rule::every(HOUR).when().unwrap();
     assert_eq!(hourly.ticks_after(at(5), 2), Ok(vec![at(6), at(7)]));
     assert_eq!(hourly.ticks_through(at(5), 3), Ok(vec![at(5), at(4), at(3)]));
     assert_eq!(hourly.ticks_through(at(1), 9), Ok(vec![at(1), at(0)]), "none before the anchor");
-    let nightly = Rule::cron("30 2 * * *").check().unwrap();
+    let nightly = Rule::cron("30 2 * * *").when().unwrap();
     let first = at(2) + HOUR / 2;
     assert_eq!(nightly.ticks_after(at(0), 2), Ok(vec![first, first + 24 * HOUR]));
     assert_eq!(nightly.ticks_through(first, 1), Ok(vec![first]));

@@ -41,7 +41,8 @@ pub mod retention;
 pub mod schedule;
 pub mod segment;
 pub mod takeover;
-mod text;
+#[doc(hidden)]
+pub mod text;
 pub mod time;
 pub mod trace;
 pub mod txn;

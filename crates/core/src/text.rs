@@ -33,3 +33,38 @@ macro_rules! impl_serde {
 }
 
 pub(crate) use impl_serde;
+
+/// Longest part of an unknown name that an error repeats, in characters. All names are shorter.
+const MAX_REPEATED: usize = 64;
+
+/// Reads the name of one of these values.
+///
+/// # Errors
+/// The value is not a string, or not one of the names.
+#[doc(hidden)]
+pub fn named<'de, T: Copy, D: serde::Deserializer<'de>>(
+    deserializer: D,
+    all: &[T],
+    name: fn(T) -> &'static str,
+) -> Result<T, D::Error> {
+    let given = <std::borrow::Cow<'de, str> as serde::Deserialize>::deserialize(deserializer)?;
+    all.iter().copied().find(|value| name(*value) == given).ok_or_else(|| {
+        let given = given.chars().take(MAX_REPEATED).collect::<String>();
+        let names = all.iter().map(|value| format!("`{}`", name(*value))).collect::<Vec<_>>().join(", ");
+        serde::de::Error::custom(format_args!("unknown variant `{given}`, expected one of {names}"))
+    })
+}
+
+/// Implements `Deserialize` by name for types with `ALL` and `as_str`. The derived implementation would also accept an object, and
+/// repeat an unknown name of any length.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! impl_deserialize_by_name {
+    ($($type:ty),*) => {$(
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                $crate::text::named(deserializer, &Self::ALL, Self::as_str)
+            }
+        }
+    )*};
+}

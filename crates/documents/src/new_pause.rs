@@ -12,3 +12,18 @@ pub struct NewPause {
     #[arg(long, value_name = "TEXT")]
     pub note: Option<String>,
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use utoipa::PartialSchema;
+
+    use super::*;
+
+    #[test]
+    fn the_described_bound_of_a_note_is_that_of_the_library() {
+        let schema = json!(NewPause::schema());
+        let text = schema["properties"]["note"]["description"].as_str().unwrap();
+        assert!(text.contains(&format!("at most {} bytes", bellwether::client::MAX_NOTE_BYTES)), "{text}");
+    }
+}

@@ -30,7 +30,7 @@ impl PreviewQuery {
     /// Returns the next ticks of a rule.
     pub fn ticks(&self, rule: &Rule, now: SystemTime) -> Result<Vec<SystemTime>, Invalid> {
         let (after, limit) = (self.after.map_or(now, SystemTime::from), self.limit.checked()?);
-        let ticks = rule.check().and_then(|when| when.ticks_after(after, limit));
+        let ticks = rule.when().and_then(|when| when.ticks_after(after, limit));
         ticks.map_err(|error| Invalid(error.to_string()))
     }
 }

@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::json;
 use utoipa::PartialSchema;
 
+use super::outcome::{JobOutcome, KindOutcome, WorkerOutcome};
 use super::{AcceptedDocument, RemedyDocument};
 
 /// Returns the names of all values, after a check that each has a meaning and one name everywhere.
@@ -34,11 +35,17 @@ fn each_value_has_the_name_that_the_library_gives_it() {
     assert_eq!(names::<Added>(), Added::ALL.map(Added::as_str));
     assert_eq!(names::<AttemptOutcome>(), AttemptOutcome::ALL.map(AttemptOutcome::as_str));
     assert_eq!(names::<ChangeKind>(), ChangeKind::ALL.map(ChangeKind::as_str));
-    assert_eq!(names::<Ended>(), ["succeeded", "cancelled", "dead"]);
+    assert_eq!(names::<Ended>(), Ended::ALL.map(Ended::as_str));
     assert_eq!(names::<GroupStage>(), GroupStage::ALL.map(GroupStage::as_str));
-    assert_eq!(names::<IfExists>(), ["same", "ignore", "again"]);
-    assert_eq!(names::<Misfire>(), [Misfire::Skip, Misfire::Once, Misfire::CatchUp].map(Misfire::as_str));
-    assert_eq!(names::<Overlap>(), [Overlap::Allow, Overlap::Forbid, Overlap::Queue].map(Overlap::as_str));
+    assert_eq!(names::<IfExists>(), IfExists::ALL.map(IfExists::as_str));
+    assert_eq!(names::<Misfire>(), Misfire::ALL.map(Misfire::as_str));
+    assert_eq!(names::<Overlap>(), Overlap::ALL.map(Overlap::as_str));
+    assert_eq!(
+        names::<JobOutcome>(),
+        ["cancelled", "requested", "already_cancelled", "reopened", "released", "still_open"]
+    );
+    assert_eq!(names::<KindOutcome>(), ["paused", "already_paused", "resumed", "not_paused"]);
+    assert_eq!(names::<WorkerOutcome>(), ["draining", "already_draining", "not_found", "left"]);
     assert_eq!(names::<ScheduleState>(), ScheduleState::ALL.map(ScheduleState::as_str));
     assert_eq!(names::<SkipReason>(), SkipReason::ALL.map(SkipReason::as_str));
     assert_eq!(names::<State>(), State::ALL.map(State::as_str));

@@ -184,14 +184,14 @@ impl<K: AnyKind> GroupHandle<K> {
     fn admit(&self, number: u32, job: &Job<K>) -> Result<(JobId, Membership), SubmitError> {
         let group = self.known.id.clone();
         let (record, _) = self.known.look();
-        let kind = Kind::new(&job.kind).map_err(JobError::Name)?;
+        let kind = Kind::new(job.kind()).map_err(JobError::Name)?;
         if kind != record.kind {
             return Err(GroupError::Kind { group, existing: record.kind, given: kind }.into());
         }
         if job.has_id() {
             return Err(GroupError::OwnId { group }.into());
         }
-        if job.if_exists == IfExists::Again {
+        if job.given_if_exists() == IfExists::Again {
             return Err(GroupError::MemberReopened { group }.into());
         }
         let total = bellwether_core::budget::MAX_MEMBERS;

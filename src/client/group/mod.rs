@@ -52,6 +52,7 @@ const TRIES: u32 = 16;
 /// [`JobKind::group`](super::JobKind::group) returns a typed one.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(feature = "describe", derive(clap::Args, utoipa::ToSchema), schema(as = NewGroup, bound = "", description = "A group to create."))]
+// Only a group of any kind can be read: the kind is data.
 #[serde(deny_unknown_fields, bound(deserialize = "PhantomData<K>: Into<PhantomData<Untyped>>"))]
 pub struct Group<K = Untyped> {
     /// Kind of the members.
@@ -121,7 +122,7 @@ impl<K> Group<K> {
         ))
     }
 
-    /// Sets how many members the group has. Without it the group waits until it is [sealed](GroupHandle::seal).
+    /// Sets how many members the group has, at most 1,000,000. Without it the group waits until it is [sealed](GroupHandle::seal).
     #[must_use]
     pub fn total(self, total: u32) -> Self {
         Self { total: Some(total), ..self }

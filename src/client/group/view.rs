@@ -13,7 +13,7 @@ use bellwether_zk::{Node, ReadResult};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::super::Client;
 use super::super::error::{Error, Unavailable};
@@ -23,19 +23,21 @@ use super::decode;
 use crate::client::author::Changed;
 
 /// The stage of a group's life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "describe", derive(clap::ValueEnum), value(rename_all = "snake_case"))]
 pub enum GroupStage {
-    /// Members are being submitted and run.
+    /// Members are submitted and run.
     Open,
-    /// Its join waits for a worker, or runs.
+    /// The join waits for a worker, or runs.
     Joining,
-    /// Its parent's finished handler waits for a worker, or runs.
+    /// The parent's finished handler waits for a worker, or runs.
     Finishing,
-    /// Nothing more will happen in it.
+    /// The group has ended.
     Done,
 }
+
+bellwether_core::impl_deserialize_by_name!(GroupStage);
 
 impl GroupStage {
     /// All stages, in the order of a group's life.

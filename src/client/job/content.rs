@@ -17,8 +17,6 @@ pub(crate) enum Input {
     Made(Result<Payload, JobError>),
     /// JSON of a document. With another content type than JSON it is the text of a string.
     Json(Box<RawValue>),
-    /// Bytes of the content type.
-    Bytes(Arc<[u8]>),
 }
 
 /// A document without a payload has null.
@@ -47,25 +45,35 @@ impl Input {
         text.unwrap_or_else(|error| Self::Made(Err(JobError::Json(error.to_string()))))
     }
 
+    /// Bytes of a content type, which are not looked into.
+    pub(crate) fn bytes(content_type: &str, bytes: impl Into<Arc<[u8]>>) -> Self {
+        let content_type = ContentType::new(content_type).map_err(JobError::from);
+        Self::Made(content_type.and_then(|content_type| plain(content_type, bytes)))
+    }
+
+    /// JSON text as bytes.
+    pub(crate) fn json_bytes(bytes: impl Into<Arc<[u8]>>) -> Self {
+        let bytes = bytes.into();
+        let valid = serde_json::from_slice::<IgnoredAny>(&bytes);
+        Self::Made(match valid {
+            Ok(_) => plain(ContentType::json(), bytes),
+            Err(error) => Err(JobError::Json(error.to_string())),
+        })
+    }
+
     /// Returns the payload. Its stored size is not checked.
     pub(crate) fn payload(&self, content_type: Option<&str>) -> Result<Payload, JobError> {
-        let content_type = content_type.map_or_else(|| Ok(ContentType::json()), ContentType::new)?;
-        let is_json = content_type == ContentType::json();
         let payload = match self {
             Self::Made(payload) => payload.clone()?,
-            Self::Json(text) if is_json => plain(content_type, text.get().as_bytes())?,
-            Self::Json(text) => {
-                let text = serde_json::from_str::<String>(text.get())
-                    .map_err(|_| JobError::NoText { content_type: content_type.as_str().to_owned() })?;
-                plain(content_type, text.into_bytes())?
-            }
-            Self::Bytes(bytes) => {
-                if is_json {
-                    serde_json::from_slice::<IgnoredAny>(bytes)
-                        .map_err(|error| JobError::Json(error.to_string()))?;
+            Self::Json(json) => match content_type.map(ContentType::new).transpose()? {
+                Some(content_type) if content_type != ContentType::json() => {
+                    let text = serde_json::from_str::<String>(json.get()).map_err(|_| {
+                        JobError::PayloadNotText { content_type: content_type.as_str().to_owned() }
+                    })?;
+                    plain(content_type, text.into_bytes())?
                 }
-                plain(content_type, Arc::clone(bytes))?
-            }
+                Some(_) | None => plain(ContentType::json(), json.get().as_bytes())?,
+            },
         };
         payload.check_nesting()?;
         Ok(payload)
@@ -85,16 +93,15 @@ pub(super) fn content(
     Ok((Kind::new(kind)?, payload.payload(content_type)?))
 }
 
-/// Defines a struct with the fields that every job has and its own fields.
+/// Defines a struct with the fields that every job has and its own fields. The first argument is the text of the payload.
 macro_rules! with_content {
-    ($(#[$attribute:meta])* pub struct $name:ident $(<$typed:ident = $untyped:ident>)? { $($fields:tt)* }) => {
+    ([$about:literal] $(#[$attribute:meta])* pub struct $name:ident $(<$typed:ident = $untyped:ident>)? { $($fields:tt)* }) => {
         $(#[$attribute])*
         pub struct $name $(<$typed = $untyped>)? {
             /// Kind of the job; it selects the handler.
             #[cfg_attr(feature = "describe", schema(value_type = bellwether_core::name::Kind))]
-            pub kind: String,
-            /// Payload for the handler, at most 64 KiB: JSON, kept byte for byte. With a `content_type` other than JSON it is
-            /// a string with the text.
+            kind: String,
+            #[doc = $about]
             #[cfg_attr(
                 feature = "describe",
                 arg(skip),
@@ -112,15 +119,19 @@ macro_rules! with_content {
             /// Options; those that are left out have their defaults.
             #[cfg_attr(feature = "describe", command(flatten))]
             #[serde(default)]
-            pub options: $crate::client::job::JobOptions,
+            options: $crate::client::job::JobOptions,
             $($fields)*
         }
 
-        impl $(<$typed>)? $name $(<$typed>)? {
+        impl $name {
             /// Replaces the payload by bytes of its content type, which is JSON unless another one is set.
             #[must_use]
             pub fn payload(mut self, bytes: impl Into<std::sync::Arc<[u8]>>) -> Self {
-                self.payload = $crate::client::job::content::Input::Bytes(bytes.into());
+                use $crate::client::job::content::Input;
+                self.payload = match self.content_type.as_deref() {
+                    None | Some("application/json") => Input::json_bytes(bytes),
+                    Some(content_type) => Input::bytes(content_type, bytes),
+                };
                 self
             }
 
@@ -129,6 +140,19 @@ macro_rules! with_content {
             pub fn json_payload(mut self, json: impl Into<String>) -> Self {
                 self.payload = $crate::client::job::content::Input::json(json.into());
                 self
+            }
+        }
+
+        impl $(<$typed>)? $name $(<$typed>)? {
+            /// Returns the name of its kind, which is not checked yet.
+            #[must_use]
+            pub fn kind(&self) -> &str {
+                &self.kind
+            }
+
+            /// Returns the options that are set.
+            pub fn given_options(&self) -> &$crate::client::job::JobOptions {
+                &self.options
             }
         }
     };

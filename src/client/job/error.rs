@@ -25,7 +25,7 @@ pub enum JobError {
     Nesting(#[from] NestingError),
     /// The payload of a document must be a string, because its content type is not JSON.
     #[error("payload must be a string, because its content_type is {content_type:?}")]
-    NoText {
+    PayloadNotText {
         /// The content type.
         content_type: String,
     },

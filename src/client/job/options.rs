@@ -18,7 +18,7 @@ use super::JobError;
 
 /// The options of a job. An option that is not set has its default.
 ///
-/// The fields have the meanings, bounds and defaults; each has a setter of its name. A [`JobKind`](super::JobKind) has options for all of its jobs, which [`Job`](super::Job)'s setters override. The
+/// Each field documents its meaning, bounds and default, and has a setter with the same name. A [`JobKind`](super::JobKind) has options for all of its jobs, which [`Job`](super::Job)'s setters override. The
 /// setters never fail: [`JobOptions::check`] reports the first value that is out of bounds, as each submission does.
 ///
 /// The serialized form is the same in HTTP, in files and in what the command prints: the names of the fields, and
@@ -46,7 +46,8 @@ use super::JobError;
     feature = "describe",
     derive(clap::Args, utoipa::ToSchema),
     schema(
-        description = "Options of a job. One that is left out has its default in a request, and is not set in an answer."
+        description = "Options of a job. In a request, an option that is left out has its default. An answer has the effective values; an option \
+                       that is left out is not set."
     )
 )]
 #[serde(deny_unknown_fields)]

@@ -9,7 +9,10 @@ use super::content::{content, with_content};
 use super::options::Checked;
 
 with_content! {
-    /// The job that each tick of a [`Schedule`](crate::Schedule) submits.
+    ["Payload for the handler, at most 16 KiB: JSON, kept byte for byte. With a `content_type` other than JSON it is a string \
+      with the text."]
+    /// The job that each tick of a [`Schedule`](crate::Schedule) submits. As for a [`Job`](super::Job), only `serde_json` can read a
+    /// payload.
     #[derive(Debug, Clone, Deserialize)]
     #[cfg_attr(feature = "describe", derive(clap::Args, utoipa::ToSchema), schema(as = ScheduledJob, description = "The job that each tick of a schedule submits."))]
     #[serde(deny_unknown_fields)]

@@ -71,6 +71,20 @@ fn fields_that_exclude_each_other_are_refused_in_a_document() {
 }
 
 #[test]
+fn a_payload_is_replaced_by_bytes_of_the_content_type_or_by_json() {
+    let bytes = |job: Job| job.into_record(WallMillis(1), Uuid::now_v7).map(|(_, record)| record.payload);
+    let plain = Job::raw("sum", "text/plain", *b"a");
+    assert_eq!(bytes(plain.clone().payload(*b"{b")).unwrap().bytes(), b"{b");
+    assert_eq!(bytes(plain.clone().json_payload("\"c\"")).unwrap().bytes(), b"c");
+    assert!(matches!(bytes(plain.json_payload("1")), Err(JobError::PayloadNotText { .. })));
+    assert_eq!(bytes(sum().payload(*b"[1]")).unwrap().bytes(), b"[1]");
+    assert!(matches!(bytes(sum().payload(*b"{b")), Err(JobError::Json(_))));
+    assert!(matches!(bytes(sum().json_payload("{b")), Err(JobError::Json(_))));
+    let raw = bytes(Job::raw("sum", "application/json", *b"{b")).unwrap();
+    assert_eq!(raw.bytes(), b"{b", "raw bytes are not looked into");
+}
+
+#[test]
 fn the_payload_of_a_document_is_kept_byte_for_byte_or_is_a_text() {
     let payload = |text: &str| {
         let job = serde_json::from_str::<Job>(text).unwrap();

@@ -264,3 +264,17 @@ fn a_long_purge_measures_ages_at_the_time_of_each_page() {
     assert!(bucket >= BUCKETS_AT_ONCE, "bucket {bucket} comes later");
     assert_eq!(purged.unwrap().removed, 1);
 }
+
+#[test]
+fn a_purge_of_given_and_selected_jobs_is_refused_before_anything_is_sent() {
+    let world = World::new();
+    let client = world.client();
+    world.requests();
+    let sum = Kind::new("sum").unwrap();
+    for purge in [Purge::jobs([id("a")]).kind(sum), Purge::jobs([]).older_than(Duration::ZERO)] {
+        let refused = world.run(client.purge(&purge.remove(true), |_| {})).unwrap_err();
+        assert_eq!(refused, PurgeError::TwoSelections);
+        assert_eq!(refused.class(), ErrorClass::Invalid);
+    }
+    assert_eq!(world.requests().len(), 0);
+}

@@ -15,12 +15,12 @@ use bellwether_core::schedule::{
 use serde::Deserialize;
 
 use super::error::ScheduleError;
-use super::rule::with_ticks;
+use super::rule::{Rule, with_ticks};
 use crate::client::job::{Checked, Job, JobTemplate};
 use crate::schedule::stored;
 
 with_ticks! {
-    /// A schedule to add: when it ticks, and the job that each tick submits.
+    /// A schedule to add: when it ticks, and the job that each tick submits. It can be read from documents like a [`Job`].
     ///
     /// ```
     /// use std::time::{Duration, SystemTime};
@@ -73,48 +73,53 @@ with_ticks! {
 }
 
 impl Schedule {
+    /// Creates a schedule from a rule.
+    #[must_use]
+    pub fn new<K>(id: impl Into<String>, rule: Rule, job: Job<K>) -> Self {
+        let Rule { cron, zone, every, anchor, at } = rule;
+        Self {
+            cron,
+            zone,
+            every,
+            anchor,
+            at,
+            misfire: None,
+            catch_up_limit: None,
+            catch_up_within: None,
+            grace: None,
+            overlap: None,
+            id: id.into(),
+            expires_after: None,
+            job_id: None,
+            replace: false,
+            job: job.template(),
+            refused: job
+                .field_of_schedule()
+                .map(|(field, instead)| ScheduleError::JobOwns { field, instead }),
+        }
+    }
+
     /// Creates a schedule from a cron expression: five fields (minute, hour, day of month, month, day of week), or
     /// six with the second first. In UTC, unless a [zone](Schedule::zone) is set.
     #[must_use]
     pub fn cron<K>(id: impl Into<String>, expression: &str, job: Job<K>) -> Self {
-        Self { cron: Some(expression.to_owned()), ..Self::of_job(id.into(), &job) }
+        Self::new(id, Rule::cron(expression), job)
     }
 
     /// Creates a schedule with a fixed interval from 1 s to 366 d. It is aligned to the Unix epoch, so an hourly
     /// schedule ticks at the full hours of UTC, unless an [anchor](Schedule::anchor) is set.
     #[must_use]
     pub fn every<K>(id: impl Into<String>, interval: Duration, job: Job<K>) -> Self {
-        Self { every: Some(interval.into()), ..Self::of_job(id.into(), &job) }
+        Self::new(id, Rule::every(interval), job)
     }
 
     /// Creates a schedule that ticks once, at this instant.
     #[must_use]
     pub fn at<K>(id: impl Into<String>, at: SystemTime, job: Job<K>) -> Self {
-        Self { at: Some(at.into()), ..Self::of_job(id.into(), &job) }
+        Self::new(id, Rule::at(at), job)
     }
 
-    fn of_job<K>(id: String, job: &Job<K>) -> Self {
-        Self {
-            cron: None,
-            zone: None,
-            every: None,
-            anchor: None,
-            at: None,
-            misfire: None,
-            catch_up_limit: None,
-            catch_up_within: None,
-            grace: None,
-            overlap: None,
-            id,
-            expires_after: None,
-            job_id: None,
-            replace: false,
-            job: job.template(),
-            refused: job.own().map(|(field, instead)| ScheduleError::JobOwns { field, instead }),
-        }
-    }
-
-    /// Sets how long after its tick a job may start. Default: no limit.
+    /// Sets how long after its tick a job may start: 1 s to 366 d. Default: no limit.
     #[must_use]
     pub fn expires_after(mut self, after: Duration) -> Self {
         self.expires_after = Some(after.into());
@@ -176,7 +181,7 @@ impl Schedule {
     /// Checks the schedule and returns its id and spec.
     pub(super) fn spec(&self) -> Result<(ScheduleId, ScheduleSpec), ScheduleError> {
         let id = ScheduleId::new(&self.id)?;
-        let when = self.when()?.ok_or(SpecError::OneRule)?;
+        let when = self.checked_rule()?.ok_or(SpecError::OneRule)?;
         if let Some(refused) = &self.refused {
             return Err(refused.clone());
         }

@@ -5,10 +5,10 @@ use std::time::{Duration, SystemTime};
 use bellwether_core::duration::DurationText;
 use bellwether_core::instant::InstantText;
 use bellwether_core::schedule as stored;
-use bellwether_core::schedule::{CronExpression, SpecError, Zone};
+use bellwether_core::schedule::{CronExpression, DEFAULT_GRACE, ScheduleSpec, SpecError, Zone};
 use serde::Deserialize;
 
-use super::rule::{misfire, with_ticks};
+use super::rule::{Rule, misfire, with_ticks};
 
 with_ticks! {
     /// A change of a schedule; see [`Schedules::change`](super::Schedules::change). Values that are not given do not change; its jobs
@@ -31,29 +31,44 @@ impl ScheduleChange {
     /// # Errors
     /// The first error.
     pub fn check(&self) -> Result<(), SpecError> {
-        self.when()?;
-        if self.misfire.is_some() {
-            let limits = (self.catch_up_limit, self.catch_up_within);
-            misfire(stored::Misfire::default(), self.misfire, limits)?;
-        }
+        self.checked_rule()?;
+        let misfire = match self.misfire {
+            Some(_) => {
+                let limits = (self.catch_up_limit, self.catch_up_within);
+                misfire(stored::Misfire::default(), self.misfire, limits)?
+            }
+            // The limits of a schedule that catches up.
+            None => stored::Misfire::CatchUp {
+                limit: self.catch_up_limit.unwrap_or(1),
+                within: self.catch_up_within.map_or(Duration::from_secs(1), Duration::from),
+            },
+        };
+        ScheduleSpec::check_ticks(misfire, self.grace.map_or(DEFAULT_GRACE, Duration::from))?;
         Ok(())
+    }
+
+    /// Changes the rule.
+    #[must_use]
+    pub fn rule(self, rule: Rule) -> Self {
+        let Rule { cron, zone, every, anchor, at } = rule;
+        Self { cron, zone, every, anchor, at, ..self }
     }
 
     /// Changes the rule to a cron expression, in UTC unless a [zone](ScheduleChange::zone) is set.
     #[must_use]
     pub fn cron(self, expression: &str) -> Self {
-        Self { cron: Some(expression.to_owned()), every: None, at: None, ..self }
+        Self { cron: Some(expression.to_owned()), every: None, anchor: None, at: None, ..self }
     }
 
     /// Changes the rule to an interval from 1 s to 366 d, aligned to the Unix epoch unless an [anchor](ScheduleChange::anchor) is set.
     #[must_use]
     pub fn every(self, interval: Duration) -> Self {
-        Self { cron: None, every: Some(interval.into()), at: None, ..self }
+        Self { cron: None, zone: None, every: Some(interval.into()), at: None, ..self }
     }
 
     /// Changes the rule to one tick, at this instant.
     #[must_use]
     pub fn at(self, at: SystemTime) -> Self {
-        Self { cron: None, every: None, at: Some(at.into()), ..self }
+        Self { cron: None, zone: None, every: None, anchor: None, at: Some(at.into()), ..self }
     }
 }

@@ -190,6 +190,7 @@ impl Schedules {
         change: &'a ScheduleChange,
     ) -> BoxFuture<'a, Result<ScheduleView, ScheduleError>> {
         async move {
+            change.check()?;
             self.rewrite(id, ChangeKind::Replaced, |record| {
                 let spec = change.of(record.spec.clone())?;
                 spec.check()?;

@@ -16,7 +16,7 @@ use crate::schedule::{Misfire, When};
 /// The limits of [`Misfire::CatchUp`] if none are given.
 const DEFAULT_CATCH_UP: (u32, Duration) = (10, Duration::from_secs(24 * 3600));
 
-/// Reads a text that is valid, if it is given.
+/// Reads an optional text, and checks that it parses as `T`.
 pub(super) fn valid<'de, T: FromStr<Err = SpecError>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<String>, D::Error> {
@@ -25,7 +25,7 @@ pub(super) fn valid<'de, T: FromStr<Err = SpecError>, D: Deserializer<'de>>(
     Ok(given)
 }
 
-/// Parses an argument whose text is valid.
+/// Checks that an argument parses as `T`.
 #[cfg(feature = "describe")]
 pub(super) fn argument<T: FromStr<Err = SpecError>>(text: &str) -> Result<String, SpecError> {
     text.parse::<T>().map(|_| text.to_owned())
@@ -50,7 +50,7 @@ macro_rules! with_rule {
                 $about(value_type = Option<CronExpression>)
             )]
             #[serde(default, deserialize_with = "crate::client::schedule::rule::valid::<CronExpression, _>")]
-            cron: Option<String>,
+            pub(super) cron: Option<String>,
             /// IANA zone of the cron expression, such as Europe/Berlin. Default: UTC.
             #[cfg_attr(
                 feature = "describe",
@@ -58,16 +58,16 @@ macro_rules! with_rule {
                 $about(value_type = Option<Zone>)
             )]
             #[serde(default, deserialize_with = "crate::client::schedule::rule::valid::<Zone, _>")]
-            zone: Option<String>,
+            pub(super) zone: Option<String>,
             /// Tick at this interval, 1s to 366d.
             #[cfg_attr(feature = "describe", arg(long, value_name = "DURATION", conflicts_with = "at"))]
-            every: Option<DurationText>,
+            pub(super) every: Option<DurationText>,
             /// Instant at which the interval starts. Default: 1970-01-01T00:00:00Z.
             #[cfg_attr(feature = "describe", arg(long, value_name = "INSTANT", requires = "every"))]
-            anchor: Option<InstantText>,
+            pub(super) anchor: Option<InstantText>,
             /// Tick once, at this instant.
             #[cfg_attr(feature = "describe", arg(long, value_name = "INSTANT"))]
-            at: Option<InstantText>,
+            pub(super) at: Option<InstantText>,
             $($fields)*
         }
 
@@ -85,7 +85,7 @@ macro_rules! with_rule {
             }
 
             /// Returns the checked rule; `None` if none is given.
-            fn when(&self) -> Result<Option<bellwether_core::schedule::When>, SpecError> {
+            fn checked_rule(&self) -> Result<Option<bellwether_core::schedule::When>, SpecError> {
                 let zoned = (self.cron.as_deref(), self.zone.as_deref());
                 $crate::client::schedule::rule::when(zoned, (self.every, self.anchor), self.at)
             }
@@ -122,34 +122,35 @@ macro_rules! with_ticks {
         }
 
         impl $name {
-            /// Sets how missed ticks are handled.
+            /// Sets how missed ticks are handled. Default for a new schedule: [`Misfire::Once`](crate::schedule::Misfire::Once).
             #[must_use]
             pub fn misfire(self, misfire: $crate::schedule::Misfire) -> Self {
                 Self { misfire: Some(misfire), ..self }
             }
 
-            /// Sets how many missed ticks get a job. An error unless the policy is
+            /// Sets how many missed ticks get a job: 1 to 100. Default: 10. An error unless the policy is
             /// [`Misfire::CatchUp`](crate::schedule::Misfire::CatchUp).
             #[must_use]
             pub fn catch_up_limit(self, limit: u32) -> Self {
                 Self { catch_up_limit: Some(limit), ..self }
             }
 
-            /// Sets how old missed ticks that get a job may be. An error unless the policy is
+            /// Sets how old missed ticks that get a job may be: 1 s to 366 d. Default: 1 d. An error unless the policy is
             /// [`Misfire::CatchUp`](crate::schedule::Misfire::CatchUp).
             #[must_use]
             pub fn catch_up_within(self, age: std::time::Duration) -> Self {
                 Self { catch_up_within: Some(age.into()), ..self }
             }
 
-            /// Sets how late a tick may be and still count as on time. It covers a change of leader: within the grace every tick is
+            /// Sets how late a tick may be and still count as on time: 1 s to 7 d. Default for a new schedule: 1 min. It covers a change of leader: within the grace every tick is
             /// made, whatever the misfire policy.
             #[must_use]
             pub fn grace(self, grace: std::time::Duration) -> Self {
                 Self { grace: Some(grace.into()), ..self }
             }
 
-            /// Sets how a tick is handled while the job of the last tick has not ended.
+            /// Sets how a tick is handled while the job of the last tick has not ended. Default for a new schedule:
+            /// [`Overlap::Allow`](crate::schedule::Overlap::Allow).
             #[must_use]
             pub fn overlap(self, overlap: bellwether_core::schedule::Overlap) -> Self {
                 Self { overlap: Some(overlap), ..self }
@@ -163,7 +164,7 @@ macro_rules! with_ticks {
                 let limits = (self.catch_up_limit, self.catch_up_within);
                 let misfire = $crate::client::schedule::rule::misfire(spec.misfire, self.misfire, limits)?;
                 Ok(bellwether_core::schedule::ScheduleSpec {
-                    when: self.when()?.unwrap_or(spec.when),
+                    when: self.checked_rule()?.unwrap_or(spec.when),
                     misfire,
                     grace: self.grace.map_or(spec.grace, Into::into),
                     overlap: self.overlap.unwrap_or(spec.overlap),
@@ -242,29 +243,41 @@ with_rule! {
 }
 
 impl Rule {
-    /// Ticks at the times of a cron expression.
+    /// Creates a rule that ticks at the times of a cron expression: five fields, or six with the second first. In UTC, unless a
+    /// [zone](Rule::zone) is set.
     #[must_use]
     pub fn cron(expression: &str) -> Self {
         Self { cron: Some(expression.to_owned()), ..Self::default() }
     }
 
-    /// Ticks at an interval.
+    /// Creates a rule that ticks at an interval from 1 s to 366 d, aligned to the Unix epoch unless an [anchor](Rule::anchor) is set.
     #[must_use]
     pub fn every(interval: Duration) -> Self {
         Self { every: Some(interval.into()), ..Self::default() }
     }
 
-    /// Ticks once.
+    /// Creates a rule that ticks once, at this instant.
     #[must_use]
     pub fn at(at: SystemTime) -> Self {
         Self { at: Some(at.into()), ..Self::default() }
     }
 
-    /// Returns the checked rule.
+    /// Checks the rule, and returns when it ticks.
     ///
     /// # Errors
     /// [`SpecError`] if not exactly one rule is given, or a value is out of bounds.
-    pub fn check(&self) -> Result<When, SpecError> {
-        Ok(When::of(self.when()?.ok_or(SpecError::OneRule)?))
+    pub fn when(&self) -> Result<When, SpecError> {
+        Ok(When::of(self.checked_rule()?.ok_or(SpecError::OneRule)?))
+    }
+}
+
+/// The rule of an existing schedule.
+impl From<When> for Rule {
+    fn from(when: When) -> Self {
+        match when {
+            When::Cron { expression, zone } => Self::cron(expression.as_str()).zone(zone.as_str()),
+            When::Every { interval, anchor } => Self::every(interval).anchor(anchor),
+            When::At(at) => Self::at(at),
+        }
     }
 }

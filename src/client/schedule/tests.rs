@@ -395,6 +395,12 @@ fn a_change_has_each_value_that_was_set_and_keeps_the_others() {
     assert_eq!(changed(&change.clone().overlap(Overlap::Queue)), Ok(queue));
     let grace = ScheduleSpec { grace: 2 * HOUR, ..spec.clone() };
     assert_eq!(changed(&change.clone().grace(2 * HOUR)), Ok(grace));
+    let replaced = change.clone().every(HOUR).anchor(SystemTime::UNIX_EPOCH).cron("30 2 * * *").zone("UTC");
+    assert_eq!(
+        changed(&replaced.every(HOUR)),
+        changed(&change.clone().every(HOUR)),
+        "with its zone or anchor"
+    );
     for (change, said) in [
         (change.clone().every(Duration::ZERO), "every must be 1s to 366d"),
         (change.clone().cron("x"), "cron expression \"x\" has 1 fields"),
@@ -431,4 +437,24 @@ fn a_change_of_a_limit_keeps_the_other_limit_and_needs_the_policy() {
 fn an_added_schedule_has_a_note_of_who_added_it() {
     let changed = Stage::new().record().changed.unwrap();
     assert_eq!((changed.what, changed.by.to_string()), (ChangeKind::Added, "tester".to_owned()));
+}
+
+#[test]
+fn an_invalid_change_is_refused_before_the_schedule_is_read() {
+    let stage = Stage::new();
+    stage.world.requests();
+    let change = ScheduleChange::new();
+    for (change, said) in [
+        (change.clone().zone("UTC"), "zone needs cron"),
+        (change.clone().grace(Duration::ZERO), "grace must be 1s to 7d"),
+        (change.clone().catch_up_limit(101), "catch_up_limit must be 1 to 100"),
+        (change.clone().catch_up_within(Duration::ZERO), "catch_up_within must be 1s to 366d"),
+        (change.misfire(crate::schedule::Misfire::Skip).catch_up_limit(1), "catch_up_limit needs misfire"),
+    ] {
+        let refused = change.check().unwrap_err().to_string();
+        assert!(refused.starts_with(said), "{refused}");
+        let error = stage.world.run(stage.schedules.change(&named("absent"), &change)).unwrap_err();
+        assert_eq!(error.to_string(), refused);
+    }
+    assert_eq!(stage.world.requests().len(), 0);
 }

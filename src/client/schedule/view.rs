@@ -150,11 +150,11 @@ impl ScheduleView {
 #[cfg_attr(feature = "describe", derive(clap::ValueEnum), value(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum ScheduleState {
-    /// Its next tick is known.
+    /// The next tick is known.
     Ticking,
-    /// It is paused.
+    /// The schedule is paused.
     Paused,
-    /// It has had its last tick.
+    /// There are no further ticks.
     Ended,
 }
 

@@ -189,7 +189,7 @@ impl Client {
     /// # Connection loss
     /// A lost reply is resolved by reading back: the job is accepted exactly once, or the deadline passes.
     pub async fn submit<K>(&self, job: Job<K>) -> Result<JobHandle<K>, SubmitError> {
-        let intent = Intent { if_exists: job.if_exists, has_id: job.has_id() };
+        let intent = Intent { if_exists: job.given_if_exists(), has_id: job.has_id() };
         let (id, record) = job.into_record(self.0.session.wall(), || self.0.session.uuid())?;
         self.send(id, record, intent, None, Form::Plain).await
     }
@@ -208,7 +208,7 @@ impl Client {
         membership: Membership,
         entrant: Entrant,
     ) -> Result<JobHandle<K>, SubmitError> {
-        let intent = Intent { if_exists: job.if_exists, has_id: true };
+        let intent = Intent { if_exists: job.given_if_exists(), has_id: true };
         let (_, record) = job.into_record(self.0.session.wall(), || self.0.session.uuid())?;
         // A group is one trace, whichever process submits its members.
         let trace = record.trace.or_else(|| entrant.known.look().0.trace);

@@ -38,19 +38,19 @@ pub struct AttemptEnd {
 pub enum AttemptOutcome {
     /// The handler returned a result.
     Succeeded,
-    /// The handler failed, panicked, or ran out of time.
+    /// The handler failed, panicked or exceeded its time limit.
     Failed,
-    /// Its worker died.
+    /// The worker was lost.
     Lost,
-    /// Its worker handed it back, unfinished, while draining.
+    /// The worker handed the job back while it drained.
     Released,
-    /// It was cancelled while it ran.
+    /// The job was cancelled.
     Cancelled,
     /// The handler reported that the job can never succeed.
     Invalid,
-    /// The handler asked to be called again later (snooze).
+    /// The handler asked to be called again later.
     Snoozed,
-    /// Its lease expired without a renewal.
+    /// The lease was not renewed in time.
     LeaseExpired,
     /// The job expired before the attempt started.
     Expired,
@@ -117,13 +117,13 @@ impl ClosedAttempt {
 pub enum Ending {
     /// The handler returned a result.
     Succeeded(Payload),
-    /// The handler failed, panicked, or ran out of time.
+    /// The handler failed, panicked or exceeded its time limit.
     Failed(String),
-    /// Its worker died.
+    /// The worker was lost.
     Lost,
     /// Its worker handed it back.
     Released,
-    /// It was cancelled while it ran.
+    /// The job was cancelled.
     Cancelled,
     /// The handler reported that the job can never succeed, with the reason. The job is not retried.
     Invalid(String),
@@ -133,7 +133,7 @@ pub enum Ending {
     /// [`MIN_DEFERRAL`]: crate::budget::MIN_DEFERRAL
     /// [`MAX_WAIT`]: crate::budget::MAX_WAIT
     Snoozed(Duration),
-    /// Its lease expired without a renewal. Counts as a loss.
+    /// The lease was not renewed in time. Counts as a loss.
     LeaseExpired,
     /// The job expired before the attempt started. It is not retried.
     Expired,

@@ -20,13 +20,13 @@
 //! this call had seen it terminal, which is all that was asked for, so nothing is sent. If several submitters open a
 //! job at the same time, one of them succeeds and the others find its generation, even if that is already terminal.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::change::Change;
 use crate::job::{JobRecord, JobState};
 
 /// What a submission does if its id exists.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "describe", derive(clap::ValueEnum), value(rename_all = "snake_case"))]
 pub enum IfExists {
@@ -41,6 +41,23 @@ pub enum IfExists {
     ///
     /// The job is a new generation, with the policy, placement, priority and expiry of this submission.
     Again,
+}
+
+crate::impl_deserialize_by_name!(IfExists);
+
+impl IfExists {
+    /// All values.
+    pub const ALL: [Self; 3] = [Self::Same, Self::Ignore, Self::Again];
+
+    /// Returns its name: `same`, `ignore` or `again`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Same => "same",
+            Self::Ignore => "ignore",
+            Self::Again => "again",
+        }
+    }
 }
 
 /// How a submission was accepted.

@@ -71,7 +71,7 @@ pub enum SpecError {
     Needs {
         /// The field.
         field: &'static str,
-        /// The other one.
+        /// The field that it requires.
         needs: &'static str,
     },
     /// A value is outside its bounds.

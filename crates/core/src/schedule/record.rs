@@ -20,13 +20,13 @@ use crate::time::WallMillis;
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "describe", derive(clap::ValueEnum), value(rename_all = "snake_case"))]
 pub enum SkipReason {
-    /// No leader was active in time, and the misfire policy does not make the ticks up.
+    /// There was no leader in time, and the misfire policy creates no job for these ticks.
     Misfire,
     /// The job of the last tick was open, and the schedule forbids overlap.
     Overlap,
     /// The schedule was paused.
     Pause,
-    /// The schedule was replaced before the ticks were made.
+    /// A replacement of the schedule skipped them.
     Replacement,
     /// A job with the id of the tick exists: for example, of a removed schedule with the same name.
     Taken,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::{MAX_CATCH_UP, Misfire, SpecError, When};
 use crate::budget::{MAX_SCHEDULE_PAYLOAD_BYTES, MAX_TAGS, MAX_WAIT};
@@ -18,7 +18,7 @@ pub const DEFAULT_GRACE: Duration = Duration::from_secs(60);
 const MAX_AFTER: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// What happens to a tick while the job of the last tick is open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "describe", derive(clap::ValueEnum), value(rename_all = "snake_case"))]
 pub enum Overlap {
@@ -31,7 +31,12 @@ pub enum Overlap {
     Queue,
 }
 
+crate::impl_deserialize_by_name!(Overlap);
+
 impl Overlap {
+    /// All values.
+    pub const ALL: [Self; 3] = [Self::Allow, Self::Forbid, Self::Queue];
+
     /// Returns its name: `allow`, `forbid` or `queue`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -85,9 +90,18 @@ impl ScheduleSpec {
     /// The first violated bound.
     pub fn check(&self) -> Result<(), SpecError> {
         self.when.check()?;
+        Self::check_ticks(self.misfire, self.grace)?;
+        self.template.check(self.overlap)
+    }
+
+    /// Checks the bounds of how late ticks are handled.
+    ///
+    /// # Errors
+    /// The first violated bound.
+    pub fn check_ticks(misfire: Misfire, grace: Duration) -> Result<(), SpecError> {
         let second = Duration::from_secs(1);
-        wait("grace", self.grace, second, MAX_WAIT)?;
-        if let Misfire::CatchUp { limit, within } = self.misfire {
+        wait("grace", grace, second, MAX_WAIT)?;
+        if let Misfire::CatchUp { limit, within } = misfire {
             if !(1..=MAX_CATCH_UP).contains(&limit) {
                 return Err(SpecError::Bound {
                     field: "catch_up_limit",
@@ -97,7 +111,7 @@ impl ScheduleSpec {
             }
             wait("catch_up_within", within, second, MAX_AFTER)?;
         }
-        self.template.check(self.overlap)
+        Ok(())
     }
 }
 

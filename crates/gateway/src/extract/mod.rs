@@ -126,34 +126,102 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for QueryParameter
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        decoded(parts.uri.query().unwrap_or_default()).map(Self)
+        decoded(&parts.uri).map(Self)
     }
 }
 
 /// The query parameters of two types: those of the second type, and all others.
 pub(super) struct TwoQueryParameters<A, B>(pub(super) A, pub(super) B);
 
-impl<S: Send + Sync, A: DeserializeOwned, B: DeserializeOwned + IntoParams> FromRequestParts<S>
-    for TwoQueryParameters<A, B>
+impl<S, A, B> FromRequestParts<S> for TwoQueryParameters<A, B>
+where
+    S: Send + Sync,
+    A: DeserializeOwned + IntoParams,
+    B: DeserializeOwned + IntoParams,
 {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let names = B::into_params(|| None).into_iter().map(|parameter| parameter.name).collect::<Vec<_>>();
-        let [mut first, mut second] = [(); 2].map(|()| Serializer::new(String::new()));
-        for (name, value) in form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes()) {
-            let part = if names.iter().any(|known| *known == name) { &mut second } else { &mut first };
-            part.append_pair(&name, &value);
-        }
-        Ok(Self(decoded(&first.finish())?, decoded(&second.finish())?))
+        Self::of(parts.uri.query().unwrap_or_default())
     }
 }
 
-/// Decodes the query of a request, or a part of it.
-fn decoded<T: DeserializeOwned>(query: &str) -> Result<T, Problem> {
-    let invalid = |text: String| Fault::Invalid.because(format!("the query is not valid: {text}"));
-    let uri = Uri::try_from(format!("/?{query}")).map_err(|error| invalid(error.to_string()))?;
-    Query::<T>::try_from_uri(&uri).map(|Query(query)| query).map_err(|error| {
-        invalid(std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string))
+impl<A: DeserializeOwned + IntoParams, B: DeserializeOwned + IntoParams> TwoQueryParameters<A, B> {
+    fn of(query: &str) -> Result<Self, Problem> {
+        let names = (names_of::<A>(), names_of::<B>());
+        let [mut first, mut second] = [(); 2].map(|()| Serializer::new(String::new()));
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            let part = if names.1.iter().any(|known| *known == name) {
+                &mut second
+            } else if names.0.iter().any(|known| *known == name) {
+                &mut first
+            } else {
+                let given = name.chars().take(64).collect::<String>();
+                let known = names.0.iter().chain(&names.1).map(|known| format!("`{known}`"));
+                let known = known.collect::<Vec<_>>().join(", ");
+                return Err(invalid(&format!("unknown field `{given}`, expected one of {known}")));
+            };
+            part.append_pair(&name, &value);
+        }
+        Ok(Self(decoded_text(&first.finish())?, decoded_text(&second.finish())?))
+    }
+}
+
+fn names_of<T: IntoParams>() -> Vec<String> {
+    T::into_params(|| None).into_iter().map(|parameter| parameter.name).collect()
+}
+
+fn invalid(text: &str) -> Problem {
+    Fault::Invalid.because(format!("the query is not valid: {text}"))
+}
+
+fn decoded_text<T: DeserializeOwned>(query: &str) -> Result<T, Problem> {
+    let uri = Uri::try_from(format!("/?{query}")).map_err(|_| invalid("it is too long"))?;
+    decoded(&uri)
+}
+
+/// Decodes the query of an address.
+fn decoded<T: DeserializeOwned>(uri: &Uri) -> Result<T, Problem> {
+    let query = Query::<T>::try_from_uri(uri);
+    query.map(|Query(query)| query).map_err(|error| {
+        invalid(&std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use bellwether::State;
+    use bellwether::client::Filter;
+    use bellwether_documents::JobPageQuery;
+
+    use super::*;
+
+    type Jobs = TwoQueryParameters<Filter, JobPageQuery>;
+
+    fn refused(query: &str) -> String {
+        match Jobs::of(query) {
+            Ok(_) => panic!("{query} is accepted"),
+            Err(problem) => problem.detail().to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_query_is_divided_between_a_filter_and_a_page() {
+        let TwoQueryParameters(filter, page) = Jobs::of("state=dead&l%69mit=7&payloads=true").unwrap();
+        assert_eq!(filter, Filter::default().state(State::Dead));
+        assert_eq!((page.limit.0, page.payloads, page.after), (7, true, None));
+        let TwoQueryParameters(filter, page) = Jobs::of("").unwrap();
+        assert_eq!((filter, page.limit.0), (Filter::default(), 100));
+    }
+
+    #[test]
+    fn an_unknown_or_invalid_parameter_is_refused_with_its_name() {
+        let unknown = refused("stat=dead");
+        assert!(unknown.contains("unknown field `stat`, expected one of `state`, `kind`"), "{unknown}");
+        assert!(unknown.ends_with("`limit`, `after`, `payloads`"), "{unknown}");
+        assert!(refused("limit=x").contains("limit: invalid digit"), "{}", refused("limit=x"));
+        assert!(refused("state=x").contains("state: unknown variant `x`"), "{}", refused("state=x"));
+        assert!(refused("state=dead&state=dead").contains("duplicate field"));
+        assert!(refused(&format!("{}=1", "x".repeat(70_000))).len() < 400);
+    }
 }

@@ -140,7 +140,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(caller::show_caller))
         .routes(routes!(audit::list_audit))
         .routes(routes!(placement::show_placement, placement::set_placement))
-        .routes(routes!(retention::show_retention, retention::change_retention))
+        .routes(routes!(retention::show_retention, retention::set_retention))
         .routes(routes!(retention::purge_jobs))
         .routes(routes!(
             remote_workers::register::register_remote_worker,

@@ -55,7 +55,7 @@ pub(super) async fn show_retention(
         (status = 200, description = "The retention as it is now", body = RetentionDocument),
     )
 )]
-pub(super) async fn change_retention(
+pub(super) async fn set_retention(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Json(change): Json<RetentionChange>,
@@ -88,7 +88,7 @@ pub(super) async fn purge_jobs(
         refused(HttpRefusal::Purges);
         Fault::Saturated.because("another purge is running, and each reads all records: try again later")
     })?;
-    if let Some(jobs) = purge.given().filter(|jobs| !(1..=MAX_BATCH).contains(&jobs.len())) {
+    if let Some(jobs) = purge.job_ids().filter(|jobs| !(1..=MAX_BATCH).contains(&jobs.len())) {
         return Err(Fault::Invalid.because(format!("give 1 to {MAX_BATCH} jobs, not {}", jobs.len())));
     }
     let so_far = Arc::new(Mutex::new(Purged::default()));

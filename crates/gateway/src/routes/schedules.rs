@@ -85,7 +85,7 @@ pub(super) async fn add_schedule(
     Json(schedule): Json<Schedule>,
 ) -> Result<Response, Problem> {
     let of_job = |problem: Problem| problem.within("job");
-    caller.may_submit(&schedule.job.kind, &schedule.job.options, false).map_err(of_job)?;
+    caller.may_submit(schedule.job.kind(), schedule.job.given_options(), false).map_err(of_job)?;
     schedule.check().map_err(|error| match error {
         ScheduleError::Job(error) => of_job(error.into()),
         other => other.into(),

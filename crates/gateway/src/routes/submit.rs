@@ -32,7 +32,7 @@ impl From<JobError> for Problem {
 
 /// Returns the job if it is valid and the caller may submit it.
 pub(super) fn checked(job: Job, caller: &Caller) -> Result<Job, Problem> {
-    caller.may_submit(&job.kind, &job.options, job.if_exists == IfExists::Again)?;
+    caller.may_submit(job.kind(), job.given_options(), job.given_if_exists() == IfExists::Again)?;
     job.check()?;
     Ok(job)
 }

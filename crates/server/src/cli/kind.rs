@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 use super::Global;
 use super::exit::Failure;
-use super::output::{Format, Output};
+use super::output::{Format, Output, spaced};
 use bellwether_documents::{KindDocument, KindOutcomeDocument, NewPause, json_fields};
 
 #[derive(Debug, Subcommand)]
@@ -88,8 +88,7 @@ async fn change(
         Format::Json => output.json(&changed)?,
         Format::Table if changed.is_empty() => {}
         Format::Table => {
-            let rows =
-                changed.into_iter().map(|done| [done.kind, done.outcome.to_string().replace('_', " ")]);
+            let rows = changed.into_iter().map(|done| [done.kind, spaced(done.outcome)]);
             output.rows(["KIND", "OUTCOME"], rows.collect())?;
         }
     }

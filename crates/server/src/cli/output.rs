@@ -222,6 +222,11 @@ pub(crate) fn short(text: &str, most: usize) -> String {
     line.chars().take(most).chain(['…']).collect()
 }
 
+/// Returns the name of an outcome for a table: `already cancelled`.
+pub(crate) fn spaced(outcome: impl std::fmt::Display) -> String {
+    outcome.to_string().replace('_', " ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

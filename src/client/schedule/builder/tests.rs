@@ -25,7 +25,10 @@ fn a_schedule_owns_the_id_the_times_and_the_trace_of_its_jobs() {
         other => panic!("{other:?}"),
     };
     assert_eq!(owned(job().id("own")), "id");
+    assert_eq!(owned(job().named("own")), "named");
     assert_eq!(owned(job().expires_in(HOUR)), "expires_in");
+    assert_eq!(owned(job().expires_at(at(1))), "expires_at");
+    assert_eq!(owned(job().run_at(at(1))), "run_at");
     assert_eq!(owned(job().delay(HOUR)), "delay");
     assert_eq!(owned(job().if_exists(IfExists::Ignore)), "if_exists");
     let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".parse::<TraceContext>().unwrap();
@@ -53,6 +56,23 @@ fn each_part_of_a_schedule_is_in_its_spec() {
         let anchored = schedule.anchor(at(1_000)).check().unwrap_err();
         assert!(matches!(anchored, ScheduleError::Invalid(SpecError::Needs { field: "anchor", .. })));
     }
+}
+
+#[test]
+fn a_rule_of_an_existing_schedule_is_used_again() {
+    for rule in [
+        Rule::cron("30 2 * * *").zone("Europe/Berlin"),
+        Rule::every(HOUR).anchor(at(1_000)),
+        Rule::at(at(7_201_000)),
+    ] {
+        let when = rule.when().unwrap();
+        let again = Rule::from(when.clone());
+        assert_eq!(again.when().as_ref(), Ok(&when));
+        let spec = Schedule::new("a", again, job()).spec().unwrap().1;
+        assert_eq!(crate::schedule::When::of(spec.when), when);
+    }
+    let none = Schedule::new("a", Rule::default(), job()).check().unwrap_err();
+    assert_eq!(none.to_string(), "give one of cron, every and at");
 }
 
 #[test]

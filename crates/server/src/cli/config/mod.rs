@@ -75,7 +75,7 @@ fn parse_with(keys: &[Key], name: &str, text: &str) -> Result<Config, String> {
         wrong(at, error.message().lines().next().unwrap_or_default())
     };
     let mut file = DeTable::parse(text).map_err(refused)?;
-    let payloads = schedule::take_payloads(file.get_mut()).map_err(refused)?;
+    let payloads = schedule::take_payloads(file.get_mut());
     let file = File::deserialize(toml::Deserializer::from(file)).map_err(refused)?;
     let mut settings = Vec::new();
     for (named, value) in file.node {
@@ -90,11 +90,12 @@ fn parse_with(keys: &[Key], name: &str, text: &str) -> Result<Config, String> {
         settings.push(Setting { key: key.clone(), values, place: place(at) });
     }
     let mut schedules = Vec::<Schedule>::new();
+    debug_assert_eq!(file.schedule.len(), payloads.len(), "one for each schedule");
     for (section, payload) in file.schedule.into_iter().zip(payloads) {
         let at = section.span().start;
         let mut schedule = section.into_inner();
         if let Some(payload) = payload {
-            schedule.job = schedule.job.json_payload(payload);
+            schedule.job = schedule.job.json_payload(payload.map_err(|(at, what)| wrong(at, &what))?);
         }
         if schedules.iter().any(|other| other.id() == schedule.id()) {
             return Err(wrong(at, &format!("two schedules have the id {:?}: use unique ids", schedule.id())));
@@ -275,6 +276,11 @@ job = { kind = "launch" }
                 "\"tick\"",
                 "[1]",
                 "node.toml:24: payload must be a string, because its content_type is \"text/plain\"",
+            ),
+            (
+                "payload = { region = \"eu\", parts = [1, 2] }",
+                "payload = { a = nan }",
+                "node.toml:15: payload: NaN cannot be written as JSON",
             ),
             ("[[schedule]]\nid = \"launch\"", "[[schedule\nid = \"launch\"", "node.toml:30: "),
         ] {

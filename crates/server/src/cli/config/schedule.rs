@@ -4,21 +4,28 @@
 //! JSON. All other values keep their places in the file, for the errors.
 
 use serde::Deserialize;
-use toml::de::{DeTable, DeValue, Error, ValueDeserializer};
+use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use super::value::Json;
 
-/// Takes the payloads out of a file: one for each schedule, as JSON, if it has one.
-pub(super) fn take_payloads(file: &mut DeTable<'_>) -> Result<Vec<Option<String>>, Error> {
+/// The payload of a schedule as JSON, or its place in the file and why it cannot be one.
+type Payload = Result<String, (usize, String)>;
+
+/// Takes the payloads out of a file: one for each schedule, if it has one.
+pub(super) fn take_payloads(file: &mut DeTable<'_>) -> Vec<Option<Payload>> {
     let sections = file.get_mut("schedule").map(|sections| sections.get_mut());
-    let Some(DeValue::Array(sections)) = sections else { return Ok(Vec::new()) };
+    let Some(DeValue::Array(sections)) = sections else { return Vec::new() };
     sections.iter_mut().map(|section| payload(section.get_mut())).collect()
 }
 
-fn payload(section: &mut DeValue<'_>) -> Result<Option<String>, Error> {
-    let DeValue::Table(section) = section else { return Ok(None) };
-    let Some(DeValue::Table(job)) = section.get_mut("job").map(|job| job.get_mut()) else { return Ok(None) };
-    let Some(payload) = job.remove("payload") else { return Ok(None) };
-    let Json(payload) = Json::deserialize(ValueDeserializer::from(payload))?;
-    Ok(Some(payload.to_string()))
+fn payload(section: &mut DeValue<'_>) -> Option<Payload> {
+    let DeValue::Table(section) = section else { return None };
+    let DeValue::Table(job) = section.get_mut("job")?.get_mut() else { return None };
+    let payload = job.remove("payload")?;
+    let at = payload.span().start;
+    let json = Json::deserialize(ValueDeserializer::from(payload));
+    Some(
+        json.map(|Json(json)| json.to_string())
+            .map_err(|error| (at, format!("payload: {}", error.message()))),
+    )
 }

@@ -6,7 +6,7 @@ use futures::{StreamExt, stream};
 
 use super::super::Global;
 use super::super::exit::{Failure, Kind, LibraryError};
-use super::super::output::Output;
+use super::super::output::{Output, spaced};
 use super::{documents, is_json};
 use bellwether_documents::{Invalid, JobOutcomeDocument};
 
@@ -48,8 +48,7 @@ async fn change(
     if is_json(output) {
         documents(output, ids.len() == 1, &changed)?;
     } else if !changed.is_empty() {
-        let rows =
-            changed.into_iter().map(|outcome| [outcome.id, outcome.outcome.to_string().replace('_', " ")]);
+        let rows = changed.into_iter().map(|outcome| [outcome.id, spaced(outcome.outcome)]);
         output.rows(["ID", "OUTCOME"], rows.collect())?;
     }
     Failure::all(wrong)

@@ -91,10 +91,10 @@ fn trace(submit: &Submit) -> Option<TraceContext> {
 /// Finds the group of a member, whatever its properties are, or creates it. Nothing is written if it has members of another kind.
 async fn group(client: &Client, submit: &Submit, name: &str) -> Result<GroupHandle, Failure> {
     let usage = |error: NameError| Failure::usage(error.to_string());
-    let (id, given) = (GroupId::new(name).map_err(usage)?, JobKind::new(&submit.job.kind).map_err(usage)?);
+    let (id, given) = (GroupId::new(name).map_err(usage)?, JobKind::new(submit.job.kind()).map_err(usage)?);
     let group = match client.existing_group(&id).await {
         Err(Error::Group(GroupError::NotFound { .. })) => {
-            let new = Group::new(&submit.job.kind, name).traceparent(trace(submit));
+            let new = Group::new(submit.job.kind(), name).traceparent(trace(submit));
             let new = match submit.total {
                 Some(total) => new.total(total),
                 None => new,
@@ -119,7 +119,7 @@ fn jobs(submit: &Submit) -> Result<Vec<Job>, Failure> {
     let checked = |job: &Job| job.check().map_err(|error| Failure::usage(error.to_string()));
     checked(&job)?;
     let Some(count) = submit.count else { return Ok(vec![job]) };
-    let copy = |n: u64| match (&job.id, &job.named) {
+    let copy = |n: u64| match (job.given_id(), job.given_name()) {
         (Some(id), _) => job.clone().id(format!("{id}-{n}")),
         (None, Some(name)) => job.clone().named(format!("{name}-{n}")),
         (None, None) => job.clone(),

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 use super::choose::{choose, node};
 use crate::cli::Global;
 use crate::cli::exit::{Failure, Kind};
-use crate::cli::output::{Format, Output};
+use crate::cli::output::{Format, Output, spaced};
 use bellwether_documents::{WorkerOutcome, WorkerOutcomeDocument};
 
 /// Interval between two checks whether the workers have left.
@@ -35,9 +35,8 @@ pub(super) async fn run(global: &Global, output: Output, drain: &Drain) -> Resul
         Format::Json => output.json(&drained)?,
         Format::Table if drained.is_empty() => {}
         Format::Table => {
-            let row = |done: WorkerOutcomeDocument| {
-                [done.id, done.node.unwrap_or_default(), done.outcome.to_string().replace('_', " ")]
-            };
+            let row =
+                |done: WorkerOutcomeDocument| [done.id, done.node.unwrap_or_default(), spaced(done.outcome)];
             output.rows(["ID", "NODE", "OUTCOME"], drained.into_iter().map(row).collect())?;
         }
     }
