@@ -20,6 +20,16 @@
 //!
 //! The guarantees are described in
 //! [docs/semantics.md](https://github.com/bellwether-scheduler/bellwether/blob/main/docs/semantics.md).
+//!
+//! # Features
+//!
+//! None is on by default.
+//!
+//! * `zookeeper-tls`: TLS to ZooKeeper. Its cryptography is C code, which takes a minute or more to build.
+//! * `otel`: the spans of a job's life become part of OpenTelemetry traces.
+//! * `describe`: the types of requests, such as [`Job`] and [`client::JobOptions`], are arguments of clap and schemas of utoipa, for a
+//!   program that offers them on its own command line or over HTTP.
+//! * `testing`: clusters in the process of a test, and faults. For development dependencies only.
 #![forbid(unsafe_code)]
 
 pub mod access_lists;
