@@ -238,9 +238,11 @@ impl Client {
         change: &WorkerChange,
     ) -> Result<Option<Setting<WorkerSettings>>, ChangeWorkerError> {
         let by = self.by();
+        // The settings of a write whose reply was lost.
+        let mut sent = None;
         for _ in 0..TRIES {
             let there = self.0.session.read(by, |zk| zk.get(path::worker(worker))).await?;
-            let Some(node) = there else { return Ok(None) };
+            let Some(node) = there else { return Ok(sent) };
             let info = wire::decode::<Registration>(&node.data)
                 .map_err(|reason| Error::WorkerUnreadable { worker, reason })?;
             let value = change.of(info.settings.value.clone()).check(&info.kinds)?;
@@ -251,7 +253,8 @@ impl Client {
             let ops = txn::set_worker(worker, &info, wanted.clone(), node.version);
             match self.0.session.commit(by, ops).await? {
                 Written::Applied => return Ok(Some(Setting::of(wanted))),
-                Written::Rejected | Written::Unknown => {}
+                Written::Rejected => {}
+                Written::Unknown => sent = Some(Setting::of(wanted)),
             }
         }
         Err(Error::Contended { subject: Subject::Worker(worker), tries: TRIES }.into())

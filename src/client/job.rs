@@ -25,7 +25,7 @@ use bellwether_host::clock;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::timing::{Moment, Times, Timing};
+use super::timing::{EXPIRY, Moment, START, Times, Timing};
 use bellwether_core::job::identity::IfExists;
 
 pub use self::error::JobError;
@@ -111,10 +111,10 @@ impl Job {
     /// Creates a job whose payload is JSON text, stored byte for byte. Malformed JSON is reported with line and column.
     #[must_use]
     pub fn json(kind: impl AsRef<str>, text: impl Into<String>) -> Self {
-        Self::of(kind, Input::json_bytes(text.into().into_bytes()))
+        Self::of(kind, Input::checked_bytes(None, text.into().into_bytes()))
     }
 
-    /// Creates a job whose payload is bytes of any content type, which are not looked into. For the bounds of the payload see [`Job::new`].
+    /// Creates a job whose payload is bytes of any content type. JSON need not be valid. For the bounds of the payload see [`Job::new`].
     #[must_use]
     pub fn raw(kind: impl AsRef<str>, content_type: &str, bytes: impl Into<Arc<[u8]>>) -> Self {
         let job = Self::of(kind, Input::bytes(content_type, bytes));
@@ -343,7 +343,9 @@ impl<K> Job<K> {
     pub(crate) fn template(&self) -> JobTemplate {
         JobTemplate::of(self)
     }
+}
 
+impl<K: AnyKind> Job<K> {
     /// Checks whether a client without a [codec](crate::codec) can submit the job, without sending anything.
     ///
     /// # Errors
@@ -360,30 +362,22 @@ impl<K> Job<K> {
 
     fn parts(&self, now: WallMillis) -> Result<Parts, JobError> {
         let (kind, payload) = content(&self.kind, &self.payload, self.content_type.as_deref())?;
+        if let Some(expected) = K::KIND.filter(|expected| *expected != kind.as_str()) {
+            return Err(JobError::Kind { given: kind, expected });
+        }
         let options = self.options.checked_for(&kind)?;
-        let both = |first, second| Err(JobError::Both { first, second });
         let id = match (&self.id, &self.named) {
             (None, None) => None,
             (Some(id), None) => Some(JobId::plain(id)?),
             (None, Some(name)) => Some(JobId::named(&kind, name)?),
-            (Some(_), Some(_)) => return both("id", "named"),
+            (Some(_), Some(_)) => return Err(JobError::Both { first: "id", second: "named" }),
         };
-        let start = match (self.run_at, self.delay) {
-            (None, None) => None,
-            (Some(InstantText(at)), None) => Some(Moment::At(at)),
-            (None, Some(DurationText(delay))) => Some(Moment::In(delay)),
-            (Some(_), Some(_)) => return both("run_at", "delay"),
-        };
-        let expiry = match (self.expires_at, self.expires_in) {
-            (None, None) => None,
-            (Some(InstantText(at)), None) => Some(Moment::At(at)),
-            (None, Some(DurationText(wait))) => Some(Moment::In(wait)),
-            (Some(_), Some(_)) => return both("expires_at", "expires_in"),
-        };
+        let start = Moment::of(self.run_at, self.delay, START)?;
+        let expiry = Moment::of(self.expires_at, self.expires_in, EXPIRY)?;
         // A delayed entry could be replaced by another one of the same minute unseen, which would then be promoted
         // instead.
-        if self.if_exists == IfExists::Again && start.is_some() {
-            return Err(JobError::AgainWithStart);
+        if let Some(start) = start.filter(|_| self.if_exists == IfExists::Again) {
+            return Err(JobError::AgainWithStart { field: start.field(START) });
         }
         let times = Timing { start, expiry }.at(now)?;
         Ok(Parts { id, kind, payload, options, times })

@@ -355,8 +355,9 @@ impl Client {
         clock: ServerClock,
         done: &mut Purged,
     ) -> Result<(), Error> {
-        // The jobs of a removal whose reply was lost.
-        let mut sent = Vec::new();
+        // The jobs of removals whose replies were lost, until they are seen to be gone. A rejection may mean that an earlier copy
+        // was applied after the read.
+        let mut sent = BTreeSet::new();
         for attempt in 0..TRIES {
             let by = self.by();
             let buckets = page.iter().map(Bucket::of).collect::<BTreeSet<_>>();
@@ -376,7 +377,7 @@ impl Client {
             let removals = removals.map(|(bucket, node)| (bucket, node.map_or(0, |node| node.version)));
             let removals = removals.collect::<BTreeMap<_, _>>();
             let now = clock.at(self.0.session.now());
-            let gone = page.iter().zip(&records).filter(|(job, node)| node.is_none() && sent.contains(job));
+            let gone = page.iter().zip(&records).filter(|(job, node)| node.is_none() && sent.remove(job));
             done.note(gone.count());
             let mut found = Vec::new();
             for (job, node) in page.iter().zip(records) {
@@ -397,8 +398,8 @@ impl Client {
                     return Ok(());
                 }
                 // A job was retried, or another process removed records of a bucket.
-                Written::Rejected => sent.clear(),
-                Written::Unknown => sent = found.into_iter().map(|(job, _)| job).collect(),
+                Written::Rejected => {}
+                Written::Unknown => sent.extend(found.into_iter().map(|(job, _)| job)),
             }
         }
         Err(Error::Contended { subject: Subject::Page, tries: TRIES })

@@ -3,9 +3,18 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bellwether_core::budget::MAX_AHEAD;
+use bellwether_core::duration::DurationText;
+use bellwether_core::instant::InstantText;
 use bellwether_core::time::WallMillis;
 
+use super::job::JobError;
 use super::timestamp::rfc3339;
+
+/// The field of an instant, and that of a wait.
+type Fields = [&'static str; 2];
+
+pub(super) const START: Fields = ["run_at", "delay"];
+pub(super) const EXPIRY: Fields = ["expires_at", "expires_in"];
 
 /// As they were given: relative times count from the submission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -39,15 +48,24 @@ pub enum TimingError {
         field: &'static str,
     },
     /// The job expires before it could start.
-    #[error("expiry must be in the future, not {}: leave it out, or give a later one", rfc3339(*.0))]
-    Expired(SystemTime),
+    #[error("{field} must be in the future, not {}: leave it out, or give a later one", rfc3339(*.expires_at))]
+    Expired {
+        /// The field.
+        field: &'static str,
+        /// The expiry.
+        expires_at: SystemTime,
+    },
     /// The job expires before it may start.
     #[error(
-        "expiry must be after run_at, not {} with run_at {}: it would never start",
+        "{expiry} must be after {start}: a job that expires at {} and may start at {} would never start",
         rfc3339(*.expires_at),
         rfc3339(*.run_at)
     )]
     Never {
+        /// The field of the start.
+        start: &'static str,
+        /// The field of the expiry.
+        expiry: &'static str,
         /// The earliest start.
         run_at: SystemTime,
         /// The expiry.
@@ -61,23 +79,47 @@ impl Timing {
     /// # Errors
     /// The first invalid time. A start in the past is valid and means immediately.
     pub(super) fn at(self, now: WallMillis) -> Result<Times, TimingError> {
-        let start = self.start.map(|start| start.at(now, "run_at")).transpose()?;
-        let not_before = start.filter(|start| *start > now);
-        let expires_at = self.expiry.map(|expiry| expiry.at(now, "expiry")).transpose()?;
-        if let Some(expires_at) = expires_at {
-            if expires_at <= now {
-                return Err(TimingError::Expired(expires_at.into()));
+        let start = self.start.map(|start| start.at(now, START)).transpose()?;
+        let start = start.filter(|(_, start)| *start > now);
+        let expiry = self.expiry.map(|expiry| expiry.at(now, EXPIRY)).transpose()?;
+        if let Some((field, at)) = expiry {
+            let expires_at = at.into();
+            if at <= now {
+                return Err(TimingError::Expired { field, expires_at });
             }
-            if let Some(run_at) = not_before.filter(|run_at| *run_at >= expires_at) {
-                return Err(TimingError::Never { run_at: run_at.into(), expires_at: expires_at.into() });
+            if let Some((start, run_at)) = start.filter(|(_, run_at)| *run_at >= at) {
+                return Err(TimingError::Never { start, expiry: field, run_at: run_at.into(), expires_at });
             }
         }
-        Ok(Times { not_before, expires_at })
+        Ok(Times { not_before: start.map(|(_, at)| at), expires_at: expiry.map(|(_, at)| at) })
     }
 }
 
 impl Moment {
-    fn at(self, now: WallMillis, field: &'static str) -> Result<WallMillis, TimingError> {
+    /// Reads at most one of two fields.
+    pub(super) fn of(
+        at: Option<InstantText>,
+        wait: Option<DurationText>,
+        [first, second]: Fields,
+    ) -> Result<Option<Self>, JobError> {
+        match (at, wait) {
+            (None, None) => Ok(None),
+            (Some(InstantText(at)), None) => Ok(Some(Self::At(at))),
+            (None, Some(DurationText(wait))) => Ok(Some(Self::In(wait))),
+            (Some(_), Some(_)) => Err(JobError::Both { first, second }),
+        }
+    }
+
+    /// Returns the field that was given.
+    pub(super) fn field(self, [at, wait]: Fields) -> &'static str {
+        match self {
+            Self::At(_) => at,
+            Self::In(_) => wait,
+        }
+    }
+
+    fn at(self, now: WallMillis, fields: Fields) -> Result<(&'static str, WallMillis), TimingError> {
+        let field = self.field(fields);
         let at = match self {
             Self::In(wait) => now + wait,
             // An instant before 1970 is treated as 1970.
@@ -86,7 +128,7 @@ impl Moment {
         if at.since(now) > MAX_AHEAD {
             return Err(TimingError::TooFar { field });
         }
-        Ok(at)
+        Ok((field, at))
     }
 }
 

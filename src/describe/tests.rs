@@ -268,7 +268,7 @@ fn the_flags_set_all_options_of_a_job() {
             Value::Object(_) => "500ms..10m".to_owned(),
             other => other.to_string(),
         };
-        given.extend([format!("--{}", name.replace('_', "-")), value]);
+        given.push(format!("--{}={value}", name.replace('_', "-")));
     }
     let set = flags(&given.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
     assert_eq!(serde_json::to_value(set).unwrap(), options());
@@ -280,14 +280,41 @@ fn the_flags_set_all_options_of_a_job() {
 }
 
 #[test]
+fn a_typed_job_or_group_of_another_kind_is_refused() {
+    struct Sum;
+
+    impl crate::JobKind for Sum {
+        const NAME: &'static str = "sum";
+        type Payload = u32;
+        type Result = u32;
+    }
+
+    fn read<T: Args>(arguments: &[&str]) -> T {
+        let command = T::augment_args(Command::new("test"));
+        T::from_arg_matches(&command.get_matches_from(["test"].iter().chain(arguments))).unwrap()
+    }
+
+    assert_eq!(read::<Job<Sum>>(&["sum"]).check(), Ok(()));
+    let error = read::<Job<Sum>>(&["other"]).check().unwrap_err();
+    assert_eq!(error.to_string(), "kind must be sum, not other");
+    assert_eq!(read::<Group<Sum>>(&["sum", "g"]).check(), Ok(()));
+    let error = read::<Group<Sum>>(&["other", "g"]).check().unwrap_err();
+    assert_eq!(error.to_string(), "group g has members of kind other, not sum: a group has one kind");
+    let error = read::<Group>(&["sum", "g", "--total", "1000001"]).check().unwrap_err();
+    assert!(error.to_string().starts_with("total of group g is 1000001"), "{error}");
+    assert_eq!(read::<Group>(&["sum", "g", "--join=false"]).check(), Ok(()));
+}
+
+#[test]
 fn an_invalid_flag_is_refused_with_an_example() {
+    assert!(flags(&["--auto-renew=yes"]).unwrap_err().contains("[possible values: true, false]"));
+    assert!(flags(&["--auto-renew", "true"]).unwrap_err().contains("unexpected argument 'true'"));
     for (given, said) in [
         (["--backoff", "1s"], "such as 1s..5m"),
         (["--backoff", "1s..5"], "\"5\" is not a duration: give a whole number and a unit"),
         (["--lease", "5"], "\"5\" is not a duration: give a whole number and a unit"),
         (["--max-attempts", "-1"], "unexpected argument"),
         (["--priority", "256"], "256 is not in 0..=255"),
-        (["--auto-renew", "yes"], "[possible values: true, false]"),
     ] {
         let error = flags(&given).unwrap_err();
         assert!(error.contains(said), "{given:?}: {error}");

@@ -9,10 +9,12 @@ use super::{HandlerError, HandlerResult, JobContext};
 /// Decodes the payload of an attempt. A payload of another type can never be handled.
 pub(super) fn decode<P: DeserializeOwned>(context: &JobContext) -> Result<P, HandlerError> {
     let (kind, payload) = (context.kind(), context.payload());
-    let media = payload.content_type().as_str();
-    let essence = media.split(';').next().unwrap_or(media).trim();
-    if essence != "application/json" && !essence.ends_with("+json") {
-        return Err(HandlerError::invalid(format!("kind {kind} takes JSON, and the payload is {media}")));
+    let content_type = payload.content_type();
+    if !content_type.is_json() {
+        let content_type = content_type.as_str();
+        return Err(HandlerError::invalid(format!(
+            "kind {kind} takes JSON, and the payload is {content_type}"
+        )));
     }
     serde_json::from_slice(payload.bytes())
         .map_err(|error| HandlerError::invalid(format!("the payload does not fit kind {kind}: {error}")))

@@ -8,7 +8,7 @@ use bellwether_core::remedy::ErrorClass;
 use bellwether_core::time::WallMillis;
 use tokio_util::sync::CancellationToken;
 
-use crate::client::{Job, JobError, JobKind, Untyped};
+use crate::client::{AnyKind, Job, JobError, JobKind, Untyped};
 use crate::handler::{HandlerError, Handlers, JobContext, RegistryError};
 
 /// One attempt of a job, to test its handler alone: no cluster, no namespace, nothing stored.
@@ -54,7 +54,7 @@ impl AttemptError {
 
 bellwether_core::impl_remedy!(AttemptError);
 
-impl<K> Attempt<K> {
+impl<K: AnyKind> Attempt<K> {
     /// Returns the first attempt of a job.
     ///
     /// # Errors

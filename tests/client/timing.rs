@@ -61,12 +61,12 @@ async fn impossible_times_are_refused_before_anything_is_written() {
     let (client, fake) = (client(&to).await, FakeCluster::new(&to).await);
     let year = 366 * 24 * 60 * MINUTE;
     for (job, said) in [
-        (sum().delay(11 * year), "run_at must be at most 3653 days ahead"),
-        (sum().delay(Duration::MAX), "run_at must be at most 3653 days ahead"),
-        (sum().expires_in(11 * year), "expiry must be at most 3653 days ahead"),
-        (sum().expires_at(SystemTime::now() - MINUTE), "expiry must be in the future"),
-        (sum().expires_in(Duration::ZERO), "expiry must be in the future"),
-        (sum().delay(MINUTE).expires_in(MINUTE), "expiry must be after run_at"),
+        (sum().delay(11 * year), "delay must be at most 3653 days ahead"),
+        (sum().delay(Duration::MAX), "delay must be at most 3653 days ahead"),
+        (sum().expires_in(11 * year), "expires_in must be at most 3653 days ahead"),
+        (sum().expires_at(SystemTime::now() - MINUTE), "expires_at must be in the future"),
+        (sum().expires_in(Duration::ZERO), "expires_in must be in the future"),
+        (sum().delay(MINUTE).expires_in(MINUTE), "expires_in must be after delay"),
         (sum().priority(10), "priority must be 0 to 9, where 9 goes first, not 10"),
     ] {
         let refused = client.submit(job.id("refused")).await.unwrap_err();

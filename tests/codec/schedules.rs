@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bellwether::client::{Accepted, Added, IfExists, ScheduleError};
+use bellwether::codec::{CodecContext, CodecError, PayloadCodec};
 use bellwether::{JobKind, Schedule, State};
 
 use crate::cipher::Keys;
@@ -34,6 +35,31 @@ async fn a_schedule_with_an_encoded_payload_is_added_once_and_its_jobs_run() {
     let other = crate::stage::client(&cluster, Keys::new(2, [2; 32]).also(1, [9; 32])).await;
     assert!(matches!(other.schedules().add(&daily("x")).await, Err(ScheduleError::Conflict { .. })));
     assert_eq!(other.schedules().add(&daily("x").replace(true)).await, Ok(Added::Replaced));
+    cluster.stop().await.unwrap();
+}
+
+/// Stores the number of bytes.
+struct Zeros;
+
+impl PayloadCodec for Zeros {
+    async fn encode(&self, plain: Vec<u8>, _: &CodecContext) -> Result<Vec<u8>, CodecError> {
+        Ok(plain.len().to_be_bytes().to_vec())
+    }
+
+    async fn decode(&self, _: Vec<u8>, _: &CodecContext) -> Result<Vec<u8>, CodecError> {
+        Err(CodecError::invalid("it is not needed"))
+    }
+}
+
+#[tokio::test]
+async fn the_limit_of_a_schedules_payload_applies_to_the_encoded_bytes() {
+    let cluster = cluster(shouting()).await;
+    let large = daily(&"0".repeat(17 * 1024));
+    assert!(large.check().unwrap_err().to_string().contains("payload"));
+    assert!(large.preview(std::time::SystemTime::now(), 1).is_ok());
+    assert_eq!(client(&cluster, Zeros).await.schedules().add(&large).await, Ok(Added::Created));
+    let plain = cluster.client().schedules().add(&large.replace(true)).await;
+    assert!(plain.unwrap_err().to_string().contains("payload"));
     cluster.stop().await.unwrap();
 }
 

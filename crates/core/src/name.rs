@@ -3,7 +3,7 @@
 //! Every name becomes the name of a znode or a metric label, so all names follow one rule: 1 to
 //! [`budget::MAX_NAME_BYTES`] bytes of `[A-Za-z0-9._-]`, and not `.` or `..`, which ZooKeeper refuses in a path. An
 //! id that is composed of names (of a job or a group) may also contain `:` and `@` as separators: `report:nightly`,
-//! `sum:batch-7:12`, `nightly@20261121T030000Z`. A name is checked once, where it enters (client, CLI, wire), and
+//! `sum:batch-7:12`, `nightly@2026-11-21T03:00:00Z`. A name is checked once, where it enters (client, CLI, wire), and
 //! trusted afterwards. Names appear in logs and in `zkCli.sh ls`: never put a secret into one.
 
 use std::fmt;
@@ -20,10 +20,12 @@ use crate::time::WallMillis;
 #[non_exhaustive]
 pub enum NameError {
     /// The name has no characters.
-    #[error("{field} is empty: give 1 to {max} characters of [A-Za-z0-9._-]", max = budget::MAX_NAME_BYTES)]
+    #[error("{field} is empty: give 1 to {max} characters of [A-Za-z0-9._-]")]
     Empty {
         /// The refused name.
         field: &'static str,
+        /// The bound.
+        max: usize,
     },
     /// The name exceeds the bound.
     #[error("{field} is {len} bytes long: at most {max} are allowed")]
@@ -85,7 +87,7 @@ fn check(field: &'static str, alphabet: Alphabet, name: &str) -> Result<(), Name
 
 fn check_up_to(max: usize, field: &'static str, alphabet: Alphabet, name: &str) -> Result<(), NameError> {
     if name.is_empty() {
-        return Err(NameError::Empty { field });
+        return Err(NameError::Empty { field, max });
     }
     if name.len() > max {
         return Err(NameError::TooLong { field, len: name.len(), max });

@@ -8,9 +8,9 @@ use serde_json::value::{RawValue, to_raw_value};
 
 /// JSON unchanged, other text as a string, other bytes as `{content_type, base64}`.
 pub(super) fn embedded(payload: &Payload) -> Box<RawValue> {
-    let (content_type, bytes) = (payload.content_type().as_str(), payload.bytes());
+    let (content_type, bytes) = (payload.content_type(), payload.bytes());
     let text = std::str::from_utf8(bytes);
-    if content_type == "application/json"
+    if content_type.is_json()
         && let Ok(text) = text
         && let Ok(json) = RawValue::from_string(text.to_owned())
     {
@@ -18,7 +18,9 @@ pub(super) fn embedded(payload: &Payload) -> Box<RawValue> {
     }
     let embedded = match text {
         Ok(text) => to_raw_value(text),
-        Err(_) => to_raw_value(&json!({ "content_type": content_type, "base64": STANDARD.encode(bytes) })),
+        Err(_) => {
+            to_raw_value(&json!({ "content_type": content_type.as_str(), "base64": STANDARD.encode(bytes) }))
+        }
     };
     embedded.expect("texts and maps with string keys are JSON")
 }
@@ -34,6 +36,7 @@ mod tests {
         for (content_type, bytes, document) in [
             ("application/json", &b"{\"n\":10000000000000000000001}"[..], r#"{"n":10000000000000000000001}"#),
             ("application/json", b"{broken", r#""{broken""#),
+            ("application/ld+json", b"{}", "{}"),
             ("text/plain", b"{}", r#""{}""#),
             ("image/png", &[0xff, 0xfe, 0xfd, 0xfc], r#"{"base64":"//79/A==","content_type":"image/png"}"#),
         ] {

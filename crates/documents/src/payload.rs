@@ -36,11 +36,14 @@ const JSON: &str = "application/json";
 
 impl From<&Payload> for PayloadDocument {
     fn from(payload: &Payload) -> Self {
-        let (content_type, bytes) = (payload.content_type().as_str(), payload.bytes());
-        let named = Some(content_type.to_owned());
+        let (content_type, bytes) = (payload.content_type(), payload.bytes());
+        let named = Some(content_type.as_str().to_owned());
         match String::from_utf8(bytes.to_vec()) {
-            Ok(text) if content_type == JSON => match RawValue::from_string(text.clone()) {
-                Ok(json) => Self { json: Some(json), ..Self::default() },
+            Ok(text) if content_type.is_json() => match RawValue::from_string(text.clone()) {
+                Ok(json) => {
+                    let content_type = named.filter(|name| name != JSON);
+                    Self { json: Some(json), content_type, ..Self::default() }
+                }
                 Err(_) => Self { text: Some(text), content_type: named, ..Self::default() },
             },
             Ok(text) => Self { text: Some(text), content_type: named, ..Self::default() },
@@ -90,6 +93,7 @@ mod tests {
                 r#"{"json":{"n":10000000000000000000001}}"#,
             ),
             ("application/json", b"null", r#"{"json":null}"#),
+            ("application/ld+json", b"1", r#"{"json":1,"content_type":"application/ld+json"}"#),
             ("application/json", b"{broken", r#"{"text":"{broken","content_type":"application/json"}"#),
             ("text/plain", b"{}", r#"{"text":"{}","content_type":"text/plain"}"#),
             ("image/png", &[0xff, 0xfe], r#"{"base64":"//4=","content_type":"image/png"}"#),

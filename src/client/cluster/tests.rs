@@ -246,7 +246,17 @@ fn a_drain_whose_reply_is_lost_is_seen_in_the_registration() {
 }
 
 #[test]
-fn a_worker_that_left_after_a_drain_with_an_unknown_outcome_was_drained() {
+fn a_worker_that_left_after_a_write_with_an_unknown_outcome_was_changed() {
+    let (world, client, worker) = leaving();
+    assert_eq!(world.run(client.drain_worker(worker)).unwrap(), DrainedWorker::Marked);
+    let (world, client, worker) = leaving();
+    let change = WorkerChange::new().slots(0);
+    let set = world.run(client.change_worker(worker, &change)).unwrap().unwrap();
+    assert_eq!(set.value, WorkerSettings::default().slots(0));
+}
+
+/// A worker that leaves after the first write, whose reply is lost.
+fn leaving() -> (std::sync::Arc<World>, Client, WorkerId) {
     let world = World::new();
     let client = world.client();
     let worker = world.worker(1, &one(&[]));
@@ -263,8 +273,7 @@ fn a_worker_that_left_after_a_drain_with_an_unknown_outcome_was_drained() {
             false => Answer::Serve,
         }
     });
-    let drained = world.run(client.drain_worker(worker)).unwrap();
-    assert_eq!(drained, DrainedWorker::Marked);
+    (world, client, worker)
 }
 
 #[test]

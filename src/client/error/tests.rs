@@ -33,7 +33,7 @@ fn only_an_error_whose_call_is_safe_to_repeat_is_retryable() {
         (SubmitError::Overloaded { id: id(), entries: 5_000 }, Remedy::Retry),
         (SubmitError::Refused { id: id(), reason: Reason::Refused("throttled".into()) }, Remedy::Retry),
         (SubmitError::Refused { id: id(), reason: Reason::NoAuth }, Remedy::GiveUp),
-        (SubmitError::Invalid(JobError::AgainWithStart), Remedy::FixInput),
+        (SubmitError::Invalid(JobError::AgainWithStart { field: "delay" }), Remedy::FixInput),
         (SubmitError::Unreadable { id: id(), reason: WireError::Magic }, Remedy::GiveUp),
         (contended.into(), Remedy::Retry),
         (Error::NotFound(id()).into(), Remedy::FixInput),
@@ -126,7 +126,7 @@ fn each_error_of_a_submission_has_a_class_and_names_its_job() {
     let kind = Kind::new("sum").unwrap();
     let encode = |source| SubmitError::Encode { id: id(), source };
     for (error, class, names_job) in [
-        (SubmitError::Invalid(JobError::AgainWithStart), ErrorClass::Invalid, false),
+        (SubmitError::Invalid(JobError::AgainWithStart { field: "delay" }), ErrorClass::Invalid, false),
         (SubmitError::Client(Error::NotFound(id())), ErrorClass::NotFound, true),
         (SubmitError::Client(Error::Refused(Reason::NoAuth)), Reason::NoAuth.class(), false),
         (

@@ -69,7 +69,7 @@ pub struct Group<K = Untyped> {
     #[serde(default)]
     fail_fast: bool,
     /// Whether the join runs once the members have ended. Default: true.
-    #[cfg_attr(feature = "describe", arg(long, value_name = "BOOL"))]
+    #[cfg_attr(feature = "describe", arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true"))]
     join: Option<bool>,
     #[cfg_attr(feature = "describe", arg(skip))]
     #[serde(skip)]
@@ -96,16 +96,11 @@ impl Group {
     }
 }
 
-impl<K> Group<K> {
-    pub(super) fn of(kind: impl AsRef<str>, id: impl AsRef<str>) -> Self {
-        let (kind, id) = (kind.as_ref().to_owned(), id.as_ref().to_owned());
-        Self { kind, id, total: None, fail_fast: false, join: None, trace: None, typed: PhantomData }
-    }
-
-    /// Checks the id of the group and the name of its kind, without sending anything.
+impl<K: AnyKind> Group<K> {
+    /// Checks the group, without sending anything.
     ///
     /// # Errors
-    /// [`GroupError::InvalidId`].
+    /// The first error.
     pub fn check(&self) -> Result<(), GroupError> {
         self.record().map(drop)
     }
@@ -116,10 +111,24 @@ impl<K> Group<K> {
         let id = GroupId::plain(&self.id).map_err(GroupError::InvalidId)?;
         let record = GroupRecord::new(kind, Uuid::nil(), WallMillis(0));
         let join = self.join.unwrap_or(record.join);
-        Ok((
-            id,
-            GroupRecord { total: self.total, fail_fast: self.fail_fast, join, trace: self.trace, ..record },
-        ))
+        let Self { total, fail_fast, trace, .. } = *self;
+        let record = GroupRecord { total, fail_fast, join, trace, ..record };
+        check_kind::<K>(&id, &record)?;
+        record.check(&id)?;
+        Ok((id, record))
+    }
+}
+
+impl<K> Group<K> {
+    pub(super) fn of(kind: impl AsRef<str>, id: impl AsRef<str>) -> Self {
+        let (kind, id) = (kind.as_ref().to_owned(), id.as_ref().to_owned());
+        Self { kind, id, total: None, fail_fast: false, join: None, trace: None, typed: PhantomData }
+    }
+
+    /// Returns the name of the kind of its members, which is not checked yet.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        &self.kind
     }
 
     /// Sets how many members the group has, at most 1,000,000. Without it the group waits until it is [sealed](GroupHandle::seal).
@@ -184,7 +193,6 @@ impl Client {
         record: GroupRecord,
     ) -> Result<GroupHandle<K>, Error> {
         let record = self.stamped(record);
-        record.check(&id)?;
         let by = self.by();
         for _ in 0..TRIES {
             let Some(node) = self.0.session.read(by, |zk| zk.get(path::group(&id))).await? else {

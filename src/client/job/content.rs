@@ -1,5 +1,6 @@
 //! What a job and the job of a schedule have in common: kind, payload and options.
 
+use std::fmt;
 use std::sync::Arc;
 
 use bellwether_core::job::{ContentType, Payload};
@@ -11,7 +12,7 @@ use serde_json::value::RawValue;
 use super::JobError;
 
 /// The payload of a job, before it is checked.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) enum Input {
     /// What the builder has made.
     Made(Result<Payload, JobError>),
@@ -23,6 +24,16 @@ pub(crate) enum Input {
 impl Default for Input {
     fn default() -> Self {
         Self::Json(RawValue::NULL.to_owned())
+    }
+}
+
+/// A log line must not contain the bytes of a job.
+impl fmt::Debug for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Made(payload) => payload.fmt(f),
+            Self::Json(json) => write!(f, "{} bytes of JSON", json.get().len()),
+        }
     }
 }
 
@@ -45,20 +56,22 @@ impl Input {
         text.unwrap_or_else(|error| Self::Made(Err(JobError::Json(error.to_string()))))
     }
 
-    /// Bytes of a content type, which are not looked into.
+    /// Bytes of a content type, which need not be valid.
     pub(crate) fn bytes(content_type: &str, bytes: impl Into<Arc<[u8]>>) -> Self {
         let content_type = ContentType::new(content_type).map_err(JobError::from);
         Self::Made(content_type.and_then(|content_type| plain(content_type, bytes)))
     }
 
-    /// JSON text as bytes.
-    pub(crate) fn json_bytes(bytes: impl Into<Arc<[u8]>>) -> Self {
-        let bytes = bytes.into();
-        let valid = serde_json::from_slice::<IgnoredAny>(&bytes);
-        Self::Made(match valid {
-            Ok(_) => plain(ContentType::json(), bytes),
-            Err(error) => Err(JobError::Json(error.to_string())),
-        })
+    /// Bytes of a content type, or JSON; JSON must be valid.
+    pub(crate) fn checked_bytes(content_type: Option<&str>, bytes: impl Into<Arc<[u8]>>) -> Self {
+        let content_type = content_type.map_or_else(|| Ok(ContentType::json()), ContentType::new);
+        Self::Made(content_type.map_err(JobError::from).and_then(|content_type| {
+            let bytes = bytes.into();
+            if content_type.is_json() {
+                check_json(&bytes)?;
+            }
+            plain(content_type, bytes)
+        }))
     }
 
     /// Returns the payload. Its stored size is not checked.
@@ -66,18 +79,24 @@ impl Input {
         let payload = match self {
             Self::Made(payload) => payload.clone()?,
             Self::Json(json) => match content_type.map(ContentType::new).transpose()? {
-                Some(content_type) if content_type != ContentType::json() => {
+                Some(content_type) if !content_type.is_json() => {
                     let text = serde_json::from_str::<String>(json.get()).map_err(|_| {
                         JobError::PayloadNotText { content_type: content_type.as_str().to_owned() }
                     })?;
                     plain(content_type, text.into_bytes())?
                 }
-                Some(_) | None => plain(ContentType::json(), json.get().as_bytes())?,
+                content_type => plain(content_type.unwrap_or_else(ContentType::json), json.get().as_bytes())?,
             },
         };
         payload.check_nesting()?;
         Ok(payload)
     }
+}
+
+/// `serde_json` does not check strings that it skips for UTF-8.
+fn check_json(bytes: &[u8]) -> Result<(), JobError> {
+    let text = std::str::from_utf8(bytes).map_err(|error| JobError::Json(error.to_string()))?;
+    serde_json::from_str::<IgnoredAny>(text).map(drop).map_err(|error| JobError::Json(error.to_string()))
 }
 
 fn plain(content_type: ContentType, bytes: impl Into<Arc<[u8]>>) -> Result<Payload, JobError> {
@@ -128,10 +147,7 @@ macro_rules! with_content {
             #[must_use]
             pub fn payload(mut self, bytes: impl Into<std::sync::Arc<[u8]>>) -> Self {
                 use $crate::client::job::content::Input;
-                self.payload = match self.content_type.as_deref() {
-                    None | Some("application/json") => Input::json_bytes(bytes),
-                    Some(content_type) => Input::bytes(content_type, bytes),
-                };
+                self.payload = Input::checked_bytes(self.content_type.as_deref(), bytes);
                 self
             }
 

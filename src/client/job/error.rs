@@ -2,7 +2,7 @@
 
 use bellwether_core::budget::MAX_TAGS;
 use bellwether_core::job::{ContentTypeError, NestingError, PayloadError, PolicyError, PriorityError};
-use bellwether_core::name::NameError;
+use bellwether_core::name::{Kind, NameError};
 use bellwether_core::schedule::LANE_PREFIX;
 
 use crate::client::timing::TimingError;
@@ -14,6 +14,14 @@ pub enum JobError {
     /// The id, the kind, a tag, the affinity key or the lane is malformed.
     #[error(transparent)]
     Name(#[from] NameError),
+    /// The job has another kind than its Rust type.
+    #[error("kind must be {expected}, not {given}")]
+    Kind {
+        /// The given kind.
+        given: Kind,
+        /// The kind of the type.
+        expected: &'static str,
+    },
     /// The payload is too large.
     #[error("payload has {0}")]
     Payload(PayloadError),
@@ -51,9 +59,12 @@ pub enum JobError {
     Timing(#[from] TimingError),
     /// `IfExists::Again` is combined with a start time.
     #[error(
-        "run_at cannot go with if_exists again: an ended job is reopened immediately; submit it when it should run"
+        "{field} cannot go with if_exists again: an ended job is reopened immediately; submit it when it should run"
     )]
-    AgainWithStart,
+    AgainWithStart {
+        /// The field of the start.
+        field: &'static str,
+    },
     /// The lane is one of a schedule.
     #[error("lanes that begin with {LANE_PREFIX:?} belong to schedules: choose another lane")]
     ReservedLane,

@@ -85,11 +85,11 @@ pub struct JobOptions {
     #[serde(default, with = "duration::optional_text", skip_serializing_if = "Option::is_none")]
     pub lease: Option<Duration>,
     /// Whether the worker renews the lease while the handler runs. Default: the setting of its kind, else false.
-    #[cfg_attr(feature = "describe", arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true"))]
+    #[cfg_attr(feature = "describe", arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auto_renew: Option<bool>,
     /// Whether the death of the job creates a job of kind KIND.dead. Default: false.
-    #[cfg_attr(feature = "describe", arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true"), schema(default = false))]
+    #[cfg_attr(feature = "describe", arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true"), schema(default = false))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dead_letter: Option<bool>,
     /// Priority, 0 to 9; 9 runs first. Default: 5.

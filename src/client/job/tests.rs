@@ -34,6 +34,10 @@ fn an_invalid_job_is_refused_with_field_bounds_and_remedy() {
         (Job::raw("sum", "", *b""), "content type \"\" is not 1 to 127 visible ASCII characters"),
         (Job::json("sum", "{\"a\": 1,\n }"), "payload is not JSON: key must be a string at line 2 column 2"),
         (
+            sum().payload(*b"\"caf\xe9\""),
+            "payload is not JSON: invalid utf-8 sequence of 1 bytes from index 4",
+        ),
+        (
             sum().tags((0..33).map(|n| format!("t{n}"))),
             "a job has at most 32 tags, not 33: tags are for properties of workers, not for their data",
         ),
@@ -80,8 +84,13 @@ fn a_payload_is_replaced_by_bytes_of_the_content_type_or_by_json() {
     assert_eq!(bytes(sum().payload(*b"[1]")).unwrap().bytes(), b"[1]");
     assert!(matches!(bytes(sum().payload(*b"{b")), Err(JobError::Json(_))));
     assert!(matches!(bytes(sum().json_payload("{b")), Err(JobError::Json(_))));
+    let linked = Job::raw("sum", "application/ld+json", *b"{b");
+    assert_eq!(bytes(linked.clone()).unwrap().bytes(), b"{b", "raw bytes need not be valid");
+    assert!(matches!(bytes(linked.clone().payload(*b"{c")), Err(JobError::Json(_))));
+    let payload = bytes(linked.json_payload("{}")).unwrap();
+    assert_eq!((payload.content_type().as_str(), payload.bytes()), ("application/ld+json", &b"{}"[..]));
     let raw = bytes(Job::raw("sum", "application/json", *b"{b")).unwrap();
-    assert_eq!(raw.bytes(), b"{b", "raw bytes are not looked into");
+    assert_eq!(raw.bytes(), b"{b", "raw bytes need not be valid");
 }
 
 #[test]
@@ -102,6 +111,14 @@ fn the_payload_of_a_document_is_kept_byte_for_byte_or_is_a_text() {
     assert_eq!(refused, "payload must be a string, because its content_type is \"text/plain\"");
     let deep = format!(r#"{{"kind": "sum", "payload": {}{}}}"#, "[".repeat(101), "]".repeat(101));
     assert_eq!(payload(&deep).unwrap_err(), "payload nests deeper than 100: flatten it");
+}
+
+#[test]
+fn debug_output_does_not_contain_the_payload() {
+    let text = r#"{"kind": "sum", "payload": "secret"}"#;
+    for job in [serde_json::from_str::<Job>(text).unwrap(), Job::new("sum", "secret")] {
+        assert!(!format!("{job:?}{:?}", job.template()).contains("secret"), "{job:?}");
+    }
 }
 
 #[test]
@@ -147,7 +164,7 @@ fn all() -> JobOptions {
         .lane("frames")
 }
 
-fn record<K>(job: Job<K>) -> JobRecord {
+fn record<K: AnyKind>(job: Job<K>) -> JobRecord {
     job.into_record(WallMillis(1), Uuid::now_v7).unwrap().1
 }
 
@@ -339,7 +356,7 @@ fn an_ended_job_is_opened_again_only_at_once() {
     let again = || sum().id("a").if_exists(IfExists::Again);
     assert!(again().check().is_ok());
     let later = again().delay(Duration::from_secs(1)).check();
-    assert_eq!(later, Err(JobError::AgainWithStart));
+    assert_eq!(later, Err(JobError::AgainWithStart { field: "delay" }));
     assert!(sum().delay(Duration::from_secs(1)).check().is_ok());
     assert!(sum().expires_in(Duration::ZERO).check().is_err());
     let (_, record) = sum().delay(Duration::from_secs(1)).into_record(WallMillis(1), Uuid::now_v7).unwrap();

@@ -53,14 +53,14 @@ impl Client {
             return Ok(());
         }
         let mut left = page.to_vec();
-        // The segments of a removal whose reply was lost.
+        // The segments of removals whose replies were lost, until they are seen to be gone.
         let mut sent = BTreeMap::new();
         let (mut tries, mut is_first) = (0, true);
         while tries < TRIES {
             let by = self.by();
             let read = self.0.session.read(by, |zk| read(zk.clone(), left.clone())).await?;
             let now = clock.at(self.0.session.now());
-            sent.iter().filter(|(id, _)| read.gone.contains(*id)).for_each(|(_, jobs)| done.note(*jobs));
+            read.gone.iter().filter_map(|id| sent.remove(id)).for_each(|jobs| done.note(jobs));
             let mut found = Vec::new();
             for (id, chunks, nodes) in read.finished {
                 let Some(is_too_recent) = matches(purge, &nodes, now) else { continue };
@@ -93,7 +93,6 @@ impl Client {
             let removed =
                 found.iter().take_while(fits).map(|found| (found.id, found.jobs)).collect::<Vec<_>>();
             left = found.into_iter().map(|found| found.id).collect();
-            sent.clear();
             let written = match self.0.session.commit(by, ops).await {
                 // A chunk that was not listed: the segment is looked at again.
                 Err(Error::Refused(Reason::NotEmpty)) => Written::Rejected,

@@ -211,6 +211,24 @@ fn a_removal_whose_reply_is_lost_counts_the_records_that_are_gone() {
 }
 
 #[test]
+fn a_removal_that_is_applied_late_counts_its_records() {
+    let (world, client) = stage(&["a", "b"]);
+    let mut tries = 0;
+    world.script(move |request, tree| {
+        tries += u32::from(removes(request));
+        match tries {
+            1 if removes(request) => return Answer::LoseRequest,
+            // The first copy is applied now, so the second one is rejected.
+            2 if removes(request) => ["a", "b"].iter().for_each(|name| tree.delete(&path::record(&id(name)))),
+            _ => {}
+        }
+        Answer::Serve
+    });
+    let purged = world.run(client.purge(&Purge::jobs([id("a"), id("b")]).remove(true), |_| {})).unwrap();
+    assert_eq!((purged.matched, purged.removed), (2, 2));
+}
+
+#[test]
 fn records_that_others_removed_do_not_count() {
     let (world, client) = stage(&["a", "b"]);
     world.run(client.submit(Job::new("sum", &1).id("young"))).unwrap();

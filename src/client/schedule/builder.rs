@@ -145,12 +145,12 @@ impl Schedule {
         self
     }
 
-    /// Checks whether the schedule can be added, without sending anything.
+    /// Checks whether a client without a [codec](crate::codec) can add the schedule, without sending anything.
     ///
     /// # Errors
     /// The first error.
     pub fn check(&self) -> Result<(), ScheduleError> {
-        self.spec().map(|_| ())
+        Ok(self.spec()?.1.check()?)
     }
 
     /// Returns at most `count` next ticks after an instant. Needs no namespace.
@@ -178,7 +178,7 @@ impl Schedule {
         self.replace
     }
 
-    /// Checks the schedule and returns its id and spec.
+    /// Checks the schedule and returns its id and spec. The payload is plain: the caller encodes it or checks its size.
     pub(super) fn spec(&self) -> Result<(ScheduleId, ScheduleSpec), ScheduleError> {
         let id = ScheduleId::new(&self.id)?;
         let when = self.checked_rule()?.ok_or(SpecError::OneRule)?;
@@ -191,7 +191,7 @@ impl Schedule {
         let template = Template { kind, payload, policy, placement, priority, expires_after, job_id };
         let (misfire, overlap) = (Misfire::default(), Overlap::default());
         let spec = self.of(ScheduleSpec { when, misfire, grace: DEFAULT_GRACE, overlap, template })?;
-        spec.check()?;
+        spec.check_without_payload()?;
         Ok((id, spec))
     }
 }

@@ -18,12 +18,12 @@ impl Schedules {
         mut spec: ScheduleSpec,
         by: Deadline,
     ) -> Result<ScheduleSpec, ScheduleError> {
-        let Some(codec) = &self.0.0.codec else { return Ok(spec) };
-        let template = &mut spec.template;
-        let context = CodecContext::new(Part::Payload, template.kind.clone(), None);
-        let encoded = self.0.coded(by, codec.encode(&template.payload, &context)).await;
-        template.payload = encoded.map_err(|source| ScheduleError::Codec { id: id.clone(), source })?;
-        // It is larger now.
+        if let Some(codec) = &self.0.0.codec {
+            let template = &mut spec.template;
+            let context = CodecContext::new(Part::Payload, template.kind.clone(), None);
+            let encoded = self.0.coded(by, codec.encode(&template.payload, &context)).await;
+            template.payload = encoded.map_err(|source| ScheduleError::Codec { id: id.clone(), source })?;
+        }
         spec.check()?;
         Ok(spec)
     }

@@ -34,7 +34,7 @@ pub enum ScheduleError {
         /// The alternative.
         instead: &'static str,
     },
-    /// The schedule would never tick. Nothing was sent.
+    /// A new rule would never tick. Nothing was sent.
     #[error("schedule {id} would never tick: {} is in the past", instant(*.at))]
     Past {
         /// The schedule.

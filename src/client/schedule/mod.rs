@@ -20,6 +20,7 @@ use bellwether_core::change::ChangeKind;
 use bellwether_core::name::{JobId, ScheduleId};
 use bellwether_core::path;
 use bellwether_core::schedule::{ScheduleRecord, ScheduleSpec, SpecError, When};
+use bellwether_core::time::WallMillis;
 use bellwether_core::txn;
 use bellwether_core::wire::{self, WireError};
 use bellwether_zk::Node;
@@ -118,47 +119,46 @@ impl Schedules {
             // Compared as it is stored: without fractions of a millisecond.
             let mut spec = as_stored(self.encoded(&id, spec, by).await?)?;
             let mut sent = None;
-            for _ in 0..TRIES {
-                let now = self.0.0.session.wall();
-                let found =
-                    self.read(&id, by).await.map_err(|error| unsure(error, &id, by, sent.is_some()))?;
-                if let Some(Stored { record: Ok(there), .. }) = &found {
-                    self.adopt_payload(&id, &mut spec, &plain, there, by).await?;
-                }
-                let (ops, done) = match found {
-                    None => {
-                        if let When::At(at) = spec.when
-                            && at <= now
-                        {
-                            return Err(ScheduleError::Past { id, at: at.into() });
+            let added = async {
+                for _ in 0..TRIES {
+                    let now = self.0.0.session.wall();
+                    let found = self.read(&id, by).await?;
+                    if let Some(Stored { record: Ok(there), .. }) = &found {
+                        self.adopt_payload(&id, &mut spec, &plain, there, by).await?;
+                    }
+                    let (ops, done) = match found {
+                        None => {
+                            will_tick(&id, &spec, now)?;
+                            self.has_room(by).await?;
+                            let changed = self.0.change(ChangeKind::Added);
+                            let record = ScheduleRecord { changed, ..ScheduleRecord::new(spec.clone(), now) };
+                            (txn::add_schedule(&id, &record), Added::Created)
                         }
-                        self.has_room(by).await?;
-                        let changed = self.0.change(ChangeKind::Added);
-                        let record = ScheduleRecord { changed, ..ScheduleRecord::new(spec.clone(), now) };
-                        (txn::add_schedule(&id, &record), Added::Created)
+                        Some(Stored { record: Ok(record), .. }) if record.spec == spec => {
+                            // This call's own write, if its reply was lost.
+                            return Ok(sent.unwrap_or(Added::Unchanged));
+                        }
+                        Some(Stored { record: Ok(record), .. }) if !schedule.replaces() => {
+                            let differs = difference(&record.spec, &spec);
+                            return Err(ScheduleError::Conflict { id: id.clone(), differs });
+                        }
+                        Some(Stored { version, record }) => {
+                            let record = replaced(&id, readable(&id, record)?, spec.clone(), now)?;
+                            let changed = self.0.change(ChangeKind::Replaced);
+                            let record = ScheduleRecord { changed, ..record };
+                            (txn::set_schedule(&id, version, &record), Added::Replaced)
+                        }
+                    };
+                    match self.0.0.session.commit(by, ops).await? {
+                        Written::Applied => return Ok(done),
+                        Written::Rejected => {}
+                        Written::Unknown => sent = Some(done),
                     }
-                    Some(Stored { record: Ok(record), .. }) if record.spec == spec => {
-                        // This call's own write, if its reply was lost.
-                        return Ok(sent.unwrap_or(Added::Unchanged));
-                    }
-                    Some(Stored { record: Ok(record), .. }) if !schedule.replaces() => {
-                        let differs = difference(&record.spec, &spec);
-                        return Err(ScheduleError::Conflict { id, differs });
-                    }
-                    Some(Stored { version, record }) => {
-                        let changed = self.0.change(ChangeKind::Replaced);
-                        let record = readable(&id, record)?.replace(spec.clone(), now)?;
-                        let record = ScheduleRecord { changed, ..record };
-                        (txn::set_schedule(&id, version, &record), Added::Replaced)
-                    }
-                };
-                match self.0.0.session.commit(by, ops).await? {
-                    Written::Applied => return Ok(done),
-                    Written::Rejected => {}
-                    Written::Unknown => sent = Some(done),
                 }
-            }
-            Err(ScheduleError::Contended { id, tries: TRIES })
+                Err(ScheduleError::Contended { id: id.clone(), tries: TRIES })
+            };
+            let added = added.await;
+            added.map_err(|error| unsure(error, &id, by, sent.is_some()))
         }
         .boxed()
     }
@@ -199,7 +199,7 @@ impl Schedules {
                 Ok(if spec == record.spec {
                     None
                 } else {
-                    Some(record.replace(spec, self.0.0.session.wall())?)
+                    Some(replaced(id, record, spec, self.0.0.session.wall())?)
                 })
             })
             .await
@@ -250,42 +250,37 @@ impl Schedules {
             let session = &self.0.0.session;
             let token = session.uuid();
             let (mut sent, mut unknown) = (None::<JobId>, false);
-            for _ in 0..TRIES {
-                let unsure = |error: ScheduleError| match (error, &sent) {
-                    (ScheduleError::Client(Error::Unavailable(_)), Some(job)) => {
-                        ScheduleError::TriggerUnknown { id: id.clone(), job: job.clone(), within: by.within }
+            let triggered = async {
+                for _ in 0..TRIES {
+                    if let Some(job) = &sent
+                        && session.read(by, |zk| zk.get(path::record(job))).await?.is_some()
+                    {
+                        return Ok(JobHandle::made(self.0.clone(), job.clone()));
                     }
-                    (error, _) => error,
-                };
-                if let Some(job) = &sent
-                    && let read = session.read(by, |zk| zk.get(path::record(job))).await
-                    && read.map_err(|error| unsure(error.into()))?.is_some()
-                {
-                    return Ok(JobHandle::made(self.0.clone(), job.clone()));
+                    let Stored { version, record } = self.found(id, by).await?;
+                    let record = readable(id, record)?;
+                    let (job, made) = record.triggered_job(id, token, session.wall());
+                    if let Some(job) = record.spec.template.job_id.clone().filter(|_| sent.is_none()) {
+                        let opened = self.0.submit_again(job, made).await;
+                        return opened.map_err(|error| ScheduleError::Submit(Box::new(error)));
+                    }
+                    match session.commit(by, txn::trigger(id, version, &job, &made)).await? {
+                        Written::Applied => return Ok(JobHandle::made(self.0.clone(), job)),
+                        // A rejection may also mean that an earlier copy was applied after the read: then the next read
+                        // finds the job.
+                        Written::Rejected => sent = Some(job),
+                        Written::Unknown => (sent, unknown) = (Some(job), true),
+                    }
                 }
-                let Stored { version, record } = self.found(id, by).await.map_err(unsure)?;
-                let record = readable(id, record)?;
-                if let Some(job) = record.spec.template.job_id.clone().filter(|_| sent.is_none()) {
-                    let made = record.triggered_job(id, token, self.0.0.session.wall()).1;
-                    return self
-                        .0
-                        .submit_again(job, made)
-                        .await
-                        .map_err(|error| ScheduleError::Submit(Box::new(error)));
+                Err(ScheduleError::Contended { id: id.clone(), tries: TRIES })
+            };
+            let triggered = triggered.await;
+            triggered.map_err(|error| match (unsure(error, id, by, unknown), sent) {
+                (ScheduleError::Unknown { id, within }, Some(job)) => {
+                    ScheduleError::TriggerUnknown { id, job, within }
                 }
-                let (job, made) = record.triggered_job(id, token, self.0.0.session.wall());
-                match session.commit(by, txn::trigger(id, version, &job, &made)).await? {
-                    Written::Applied => return Ok(JobHandle::made(self.0.clone(), job)),
-                    // A rejection may also mean that an earlier copy was applied after the read: then the next read finds
-                    // the job.
-                    Written::Rejected => sent = Some(job),
-                    Written::Unknown => (sent, unknown) = (Some(job), true),
-                }
-            }
-            match sent.filter(|_| unknown) {
-                Some(job) => Err(ScheduleError::TriggerUnknown { id: id.clone(), job, within: by.within }),
-                None => Err(ScheduleError::Contended { id: id.clone(), tries: TRIES }),
-            }
+                (error, _) => error,
+            })
         }
         .boxed()
     }
@@ -298,18 +293,21 @@ impl Schedules {
         async move {
             let by = self.0.by();
             let mut sent = false;
-            for _ in 0..TRIES {
-                let stored = self.read(id, by).await.map_err(|error| unsure(error, id, by, sent))?;
-                let Some(stored) = stored else { return Ok(sent) };
-                let change = self.0.change(ChangeKind::Removed);
-                let ops = txn::remove_schedule(id, stored.version, change.as_ref());
-                match self.0.0.session.commit(by, ops).await? {
-                    Written::Applied => return Ok(true),
-                    Written::Rejected => {}
-                    Written::Unknown => sent = true,
+            let removed = async {
+                for _ in 0..TRIES {
+                    let Some(stored) = self.read(id, by).await? else { return Ok(sent) };
+                    let change = self.0.change(ChangeKind::Removed);
+                    let ops = txn::remove_schedule(id, stored.version, change.as_ref());
+                    match self.0.0.session.commit(by, ops).await? {
+                        Written::Applied => return Ok(true),
+                        Written::Rejected => {}
+                        Written::Unknown => sent = true,
+                    }
                 }
-            }
-            Err(ScheduleError::Contended { id: id.clone(), tries: TRIES })
+                Err(ScheduleError::Contended { id: id.clone(), tries: TRIES })
+            };
+            let removed = removed.await;
+            removed.map_err(|error| unsure(error, id, by, sent))
         }
         .boxed()
     }
@@ -319,25 +317,28 @@ impl Schedules {
         &self,
         id: &ScheduleId,
         what: ChangeKind,
-        make: impl Fn(ScheduleRecord) -> Result<Option<ScheduleRecord>, SpecError>,
+        make: impl Fn(ScheduleRecord) -> Result<Option<ScheduleRecord>, ScheduleError>,
     ) -> Result<ScheduleView, ScheduleError> {
         let by = self.0.by();
         let mut sent = false;
-        for _ in 0..TRIES {
-            let found = self.found(id, by).await.map_err(|error| unsure(error, id, by, sent))?;
-            let Stored { version, record } = found;
-            let record = readable(id, record)?;
-            let Some(changed) = make(record.clone())? else {
-                return Ok(ScheduleView::of(id.clone(), Ok(record)));
-            };
-            let changed = ScheduleRecord { changed: self.0.change(what), ..changed };
-            match self.0.0.session.commit(by, txn::set_schedule(id, version, &changed)).await? {
-                Written::Applied => return Ok(ScheduleView::of(id.clone(), Ok(changed))),
-                Written::Rejected => {}
-                Written::Unknown => sent = true,
+        let written = async {
+            for _ in 0..TRIES {
+                let Stored { version, record } = self.found(id, by).await?;
+                let record = readable(id, record)?;
+                let Some(changed) = make(record.clone())? else {
+                    return Ok(ScheduleView::of(id.clone(), Ok(record)));
+                };
+                let changed = ScheduleRecord { changed: self.0.change(what), ..changed };
+                match self.0.0.session.commit(by, txn::set_schedule(id, version, &changed)).await? {
+                    Written::Applied => return Ok(ScheduleView::of(id.clone(), Ok(changed))),
+                    Written::Rejected => {}
+                    Written::Unknown => sent = true,
+                }
             }
-        }
-        Err(ScheduleError::Contended { id: id.clone(), tries: TRIES })
+            Err(ScheduleError::Contended { id: id.clone(), tries: TRIES })
+        };
+        let written = written.await;
+        written.map_err(|error| unsure(error, id, by, sent))
     }
 
     async fn found(&self, id: &ScheduleId, by: Deadline) -> Result<Stored, ScheduleError> {
@@ -367,14 +368,39 @@ fn readable(
     record.map_err(|reason| ScheduleError::Unreadable { id: id.clone(), reason })
 }
 
-/// Without an answer in time, an earlier write may have been applied.
+/// Once a write was sent whose reply was lost, it may be applied after any read, so an error must not say that nothing was written.
 fn unsure(error: ScheduleError, id: &ScheduleId, by: Deadline, sent: bool) -> ScheduleError {
     match error {
-        ScheduleError::Client(Error::Unavailable(_)) if sent => {
+        ScheduleError::Client(Error::Unavailable(_))
+        | ScheduleError::Contended { .. }
+        | ScheduleError::Past { .. }
+        | ScheduleError::TooMany { .. }
+            if sent =>
+        {
             ScheduleError::Unknown { id: id.clone(), within: by.within }
         }
         error => error,
     }
+}
+
+fn will_tick(id: &ScheduleId, spec: &ScheduleSpec, now: WallMillis) -> Result<(), ScheduleError> {
+    match spec.when {
+        When::At(at) if at <= now => Err(ScheduleError::Past { id: id.clone(), at: at.into() }),
+        _ => Ok(()),
+    }
+}
+
+/// A schedule that has ended may get another job and keep its instant.
+fn replaced(
+    id: &ScheduleId,
+    record: ScheduleRecord,
+    spec: ScheduleSpec,
+    now: WallMillis,
+) -> Result<ScheduleRecord, ScheduleError> {
+    if spec.when != record.spec.when {
+        will_tick(id, &spec, now)?;
+    }
+    Ok(record.replace(spec, now)?)
 }
 
 fn as_stored(spec: ScheduleSpec) -> Result<ScheduleSpec, SpecError> {

@@ -138,6 +138,19 @@ fn a_single_tick_must_be_in_the_future() {
 }
 
 #[test]
+fn a_new_rule_of_an_existing_schedule_must_tick_too() {
+    let stage = Stage::new();
+    let past = Schedule::at("a", BEGINNING.into(), job()).replace(true);
+    assert!(matches!(stage.add(&past), Err(ScheduleError::Past { .. })));
+    let change = |change: ScheduleChange| stage.world.run(stage.schedules.change(&named("a"), &change));
+    let past = change(ScheduleChange::new().at(BEGINNING.into()));
+    assert!(matches!(past, Err(ScheduleError::Past { .. })), "{past:?}");
+    change(ScheduleChange::new().at(SystemTime::from(BEGINNING) + HOUR)).unwrap();
+    stage.world.pass(2 * HOUR);
+    change(ScheduleChange::new().overlap(Overlap::Forbid)).unwrap();
+}
+
+#[test]
 fn a_namespace_has_a_limited_number_of_schedules() {
     let stage = Stage::empty();
     let fill = |count| stage.world.tree().stat(path::SCHEDULES, |node| node.children = count);
@@ -200,6 +213,42 @@ fn only_a_call_that_may_have_written_has_an_unknown_outcome() {
             assert_eq!(error.class(), ErrorClass::Unreadable, "{error:?}");
         }
     }
+}
+
+#[test]
+fn after_a_lost_reply_no_error_says_that_nothing_was_written() {
+    let calls: [fn(&Stage) -> ScheduleError; 4] = [
+        |stage| stage.add(&Schedule::every("a", 2 * HOUR, job()).replace(true)).unwrap_err(),
+        |stage| stage.world.run(stage.schedules.remove(&named("a"))).unwrap_err(),
+        |stage| stage.world.run(stage.schedules.pause(&named("a"))).unwrap_err(),
+        |stage| stage.world.run(stage.schedules.trigger(&named("a"))).unwrap_err(),
+    ];
+    for call in calls {
+        let stage = Stage::new();
+        let mut written = false;
+        stage.world.script(move |request, tree| {
+            if !request.is_write() {
+                return Answer::Serve;
+            }
+            if !std::mem::replace(&mut written, true) {
+                return Answer::LoseRequest;
+            }
+            tree.stat("/schedules/a", |node| node.version += 1);
+            Answer::Serve
+        });
+        let error = call(&stage);
+        assert_eq!(error.class(), ErrorClass::Unknown, "{error:?}");
+    }
+    let stage = Stage::empty();
+    stage.world.script(|request, tree| {
+        if !request.is_write() {
+            return Answer::Serve;
+        }
+        tree.stat(path::SCHEDULES, |node| node.children = MAX_SCHEDULES);
+        Answer::LoseRequest
+    });
+    let error = stage.add(&hourly()).unwrap_err();
+    assert_eq!(error.class(), ErrorClass::Unknown, "{error:?}");
 }
 
 #[test]

@@ -59,7 +59,7 @@ pub(super) use turns::Turns;
 use super::Client;
 use super::error::{SubmitError, Unavailable, WaitError};
 use super::group::Entrant;
-use super::job::{Job, Untyped};
+use super::job::{AnyKind, Job, Untyped};
 use super::session::Deadline;
 use super::view::JobView;
 use bellwether_core::job::identity::{Accepted, IfExists};
@@ -188,7 +188,7 @@ impl Client {
     ///
     /// # Connection loss
     /// A lost reply is resolved by reading back: the job is accepted exactly once, or the deadline passes.
-    pub async fn submit<K>(&self, job: Job<K>) -> Result<JobHandle<K>, SubmitError> {
+    pub async fn submit<K: AnyKind>(&self, job: Job<K>) -> Result<JobHandle<K>, SubmitError> {
         let intent = Intent { if_exists: job.given_if_exists(), has_id: job.has_id() };
         let (id, record) = job.into_record(self.0.session.wall(), || self.0.session.uuid())?;
         self.send(id, record, intent, None, Form::Plain).await
@@ -201,7 +201,7 @@ impl Client {
     }
 
     /// Submits a member of a group.
-    pub(super) async fn submit_member<K>(
+    pub(super) async fn submit_member<K: AnyKind>(
         &self,
         job: Job<K>,
         id: JobId,
@@ -218,7 +218,7 @@ impl Client {
 
     /// Sends a submission. The batcher has it when this returns, unless its payload must be encoded first: the future is small, because
     /// thousands of them may be in progress.
-    fn send<K>(
+    fn send<K: AnyKind>(
         &self,
         id: JobId,
         record: JobRecord,
@@ -304,7 +304,7 @@ impl Client {
     /// # Cancellation
     /// Dropping the future drops the jobs that were not sent; a job that was sent may be accepted. Give the jobs ids,
     /// so that all of them can be submitted again.
-    pub async fn submit_many<K>(
+    pub async fn submit_many<K: AnyKind>(
         &self,
         jobs: impl IntoIterator<Item = Job<K>>,
         mut progress: impl FnMut(usize),
@@ -319,7 +319,7 @@ impl Client {
     }
 
     /// Like [`Client::submit_many`], for more jobs than fit in memory.
-    pub fn submit_stream<K>(
+    pub fn submit_stream<K: AnyKind>(
         &self,
         jobs: impl IntoIterator<Item = Job<K>>,
     ) -> impl Stream<Item = Result<JobHandle<K>, SubmitError>> {

@@ -23,16 +23,19 @@ fn a_delay_counts_from_the_submission_and_a_past_start_is_immediate() {
 fn an_impossible_time_is_refused_with_field_and_remedy() {
     let (second, age) = (Duration::from_secs(1), Duration::from_secs(u64::MAX));
     let said = |start, expiry| at(start, expiry).unwrap_err().to_string();
-    assert_eq!(said(Some(Moment::In(age)), None), "run_at must be at most 3653 days ahead");
-    assert_eq!(said(None, Some(Moment::In(MAX_AHEAD + second))), "expiry must be at most 3653 days ahead");
+    assert_eq!(said(Some(Moment::In(age)), None), "delay must be at most 3653 days ahead");
+    assert_eq!(
+        said(None, Some(Moment::In(MAX_AHEAD + second))),
+        "expires_in must be at most 3653 days ahead"
+    );
     assert_eq!(
         said(None, Some(Moment::At(UNIX_EPOCH))),
-        "expiry must be in the future, not 1970-01-01T00:00:00.000Z: leave it out, or give a later one"
+        "expires_at must be in the future, not 1970-01-01T00:00:00.000Z: leave it out, or give a later one"
     );
     assert_eq!(
         said(Some(Moment::In(2 * second)), Some(Moment::In(second))),
-        "expiry must be after run_at, not 2026-11-21T11:33:01.000Z with run_at 2026-11-21T11:33:02.000Z: \
-         it would never start"
+        "expires_in must be after delay: a job that expires at 2026-11-21T11:33:01.000Z and may start at \
+         2026-11-21T11:33:02.000Z would never start"
     );
 }
 
@@ -47,7 +50,7 @@ fn a_start_and_an_expiry_are_accepted_up_to_their_bounds() {
     assert_eq!(at(instant(NOW), None).unwrap().not_before, None, "now is immediate");
     assert_eq!(at(instant(NOW + millisecond), None).unwrap().not_before, Some(NOW + millisecond));
     assert_eq!(at(None, instant(NOW + millisecond)).unwrap().expires_at, Some(NOW + millisecond));
-    assert!(matches!(at(None, instant(NOW)), Err(TimingError::Expired(_))));
+    assert!(matches!(at(None, instant(NOW)), Err(TimingError::Expired { .. })));
     let both =
         |start: u64, expiry: u64| at(instant(WallMillis(NOW.0 + start)), instant(WallMillis(NOW.0 + expiry)));
     assert!(both(1, 2).is_ok());

@@ -35,6 +35,13 @@ impl ContentType {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Whether it is JSON: `application/json`, or a type that ends with `+json`, with or without parameters.
+    #[must_use]
+    pub fn is_json(&self) -> bool {
+        let essence = self.0.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        essence == "application/json" || essence.ends_with("+json")
+    }
 }
 
 impl fmt::Debug for ContentType {
@@ -107,7 +114,7 @@ impl Payload {
     /// # Errors
     /// When it nests deeper.
     pub fn check_nesting(&self) -> Result<(), NestingError> {
-        if self.content_type.as_str() == "application/json" && nests_too_deeply(&self.bytes) {
+        if self.content_type.is_json() && nests_too_deeply(&self.bytes) {
             return Err(NestingError);
         }
         Ok(())
@@ -183,6 +190,19 @@ mod tests {
         assert_eq!(check(vec!["[]"; 1_000].join(",")), Ok(()));
         let text = ContentType::new("text/plain").unwrap();
         assert_eq!(Payload::new(text, nested(1_000).into_bytes()).unwrap().check_nesting(), Ok(()));
+    }
+
+    #[test]
+    fn types_with_the_suffix_and_with_parameters_are_json() {
+        for (name, is_json) in [
+            ("application/json", true),
+            ("application/json; charset=utf-8", true),
+            ("Application/LD+JSON", true),
+            ("text/json", false),
+            ("application/jsonl", false),
+        ] {
+            assert_eq!(ContentType::new(name).unwrap().is_json(), is_json, "{name}");
+        }
     }
 
     #[test]

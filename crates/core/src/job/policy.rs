@@ -83,6 +83,13 @@ impl Policy {
                 given: wait.to_string(),
             })?;
         }
+        if self.backoff.initial > self.backoff.max {
+            return Err(PolicyError {
+                field: "backoff.initial",
+                allowed: format!("at most backoff.max, which is {}", DurationText(self.backoff.max)),
+                given: DurationText(self.backoff.initial).to_string(),
+            });
+        }
         Ok(())
     }
 }
@@ -97,6 +104,10 @@ mod tests {
         assert_eq!(none.check().unwrap_err().to_string(), "max_attempts must be 1 to 1000, not 0");
         let instant = Policy { timeout: Some(Duration::ZERO), ..Policy::default() };
         assert_eq!(instant.check().unwrap_err().to_string(), "timeout must be 1ms to 7d, not 0s");
+        let backoff = Backoff { initial: Duration::from_secs(2), max: Duration::from_secs(1) };
+        let falling = Policy { backoff, ..Policy::default() };
+        let said = "backoff.initial must be at most backoff.max, which is 1s, not 2s";
+        assert_eq!(falling.check().unwrap_err().to_string(), said);
         assert_eq!(Policy::default().check(), Ok(()));
     }
 }

@@ -89,6 +89,15 @@ impl ScheduleSpec {
     /// # Errors
     /// The first violated bound.
     pub fn check(&self) -> Result<(), SpecError> {
+        self.check_without_payload()?;
+        self.template.check_payload()
+    }
+
+    /// Checks every bound but the size of the payload, which a codec has not encoded yet.
+    ///
+    /// # Errors
+    /// The first violated bound.
+    pub fn check_without_payload(&self) -> Result<(), SpecError> {
         self.when.check()?;
         Self::check_ticks(self.misfire, self.grace)?;
         self.template.check(self.overlap)
@@ -116,7 +125,7 @@ impl ScheduleSpec {
 }
 
 impl Template {
-    fn check(&self, overlap: Overlap) -> Result<(), SpecError> {
+    fn check_payload(&self) -> Result<(), SpecError> {
         let payload = self.payload.bytes().len();
         if payload > MAX_SCHEDULE_PAYLOAD_BYTES {
             return Err(SpecError::Bound {
@@ -127,6 +136,10 @@ impl Template {
                 given: format!("{payload} bytes"),
             });
         }
+        Ok(())
+    }
+
+    fn check(&self, overlap: Overlap) -> Result<(), SpecError> {
         let tags = self.placement.tags.len();
         if tags > MAX_TAGS {
             let allowed = format!("at most {MAX_TAGS}");

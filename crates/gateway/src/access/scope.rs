@@ -126,8 +126,8 @@ impl Scope {
                 Role::Operate
             ));
         }
-        if let Some(kinds) = self.kinds.as_ref().filter(|kinds| !kinds.has(kind)) {
-            return Some(format!("it may submit only jobs of the kinds {}", kinds.list()));
+        if let Some(refused) = self.refuses_kind(kind) {
+            return Some(refused);
         }
         if let (Some(lanes), Some(lane)) = (&self.lanes, &options.lane)
             && !lanes.has(lane)
@@ -141,6 +141,12 @@ impl Scope {
             }
             (Some(_) | None, Some(_) | None) => None,
         }
+    }
+
+    /// Returns what keeps a token of this scope from creating a group of this kind.
+    pub(crate) fn refuses_kind(&self, kind: &str) -> Option<String> {
+        let kinds = self.kinds.as_ref().filter(|kinds| !kinds.has(kind))?;
+        Some(format!("it may submit only jobs of the kinds {}", kinds.list()))
     }
 }
 

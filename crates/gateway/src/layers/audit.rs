@@ -8,10 +8,12 @@
 //! The line is written when the request ends, even if it was refused or its caller disconnected before the answer.
 //! The line names jobs by their ids. It never contains payloads, query parameters or tokens.
 
+use std::convert::Infallible;
 use std::time::{Instant, SystemTime};
 
 use axum::extract::{MatchedPath, Request};
 use axum::http::{Method, StatusCode};
+use axum::response::{IntoResponseParts, ResponseParts};
 use bellwether::InstantText;
 
 use super::credentials::Caller;
@@ -29,9 +31,18 @@ use crate::state::App;
 /// The target of audit lines, for log filters.
 const TARGET: &str = "bellwether::audit";
 
-/// What a route did, for the audit line. The route puts it into the extensions of its answer.
+/// What a route did, for the audit line. It is a part of the answer, among its extensions.
 #[derive(Debug, Clone)]
 pub(crate) struct AuditNote(pub(crate) String);
+
+impl IntoResponseParts for AuditNote {
+    type Error = Infallible;
+
+    fn into_response_parts(self, mut answer: ResponseParts) -> Result<ResponseParts, Infallible> {
+        answer.extensions_mut().insert(self);
+        Ok(answer)
+    }
+}
 
 /// An audit line, written when the request ends.
 pub(super) struct Line {

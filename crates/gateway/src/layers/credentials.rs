@@ -54,7 +54,16 @@ impl Caller {
 
     /// Refuses a job that the role and scope do not permit. `reopens`: an ended job of this id is opened again.
     pub(crate) fn may_submit(&self, kind: &str, options: &JobOptions, reopens: bool) -> Result<(), Problem> {
-        match self.scope.refuses(self.role, kind, options, reopens) {
+        self.permitted(self.scope.refuses(self.role, kind, options, reopens))
+    }
+
+    /// Refuses a group whose kind the scope does not permit: its join is a job.
+    pub(crate) fn may_create_group(&self, kind: &str) -> Result<(), Problem> {
+        self.permitted(self.scope.refuses_kind(kind))
+    }
+
+    fn permitted(&self, refused: Option<String>) -> Result<(), Problem> {
+        match refused {
             None => Ok(()),
             Some(reason) => Err(Fault::Forbidden
                 .because(format!("the {} {} may not submit this: {reason}", self.credential, self.name))),

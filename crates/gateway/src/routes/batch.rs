@@ -15,7 +15,8 @@ use crate::layers::{AuditNote, Caller};
 use crate::limits::{MAX_BATCH, MAX_BATCH_BODY};
 use crate::problem::Problem;
 use crate::state::App;
-use bellwether::client::{Job, JobHandle};
+use bellwether::TraceContext;
+use bellwether::client::{Job, JobHandle, SubmitError};
 use bellwether_documents::SubmittedDocument;
 
 /// Jobs to submit.
@@ -110,21 +111,37 @@ pub(super) async fn submit_batch(
     let _permit = app.batches.enter(&caller)?;
     let Traced(trace) = Traced::of(request.headers());
     let Json(batch) = <Json<Batch> as axum::extract::FromRequest<App>>::from_request(request, &app).await?;
-    let jobs = batch.jobs.into_iter().enumerate();
-    let jobs =
-        jobs.map(|(at, job)| checked(job, &caller).map_err(|problem| problem.within(&format!("jobs[{at}]"))));
-    let jobs = jobs.collect::<Result<Vec<_>, _>>()?.into_iter().map(|job| job.traceparent(trace));
+    let jobs = all_checked(batch.jobs, &caller, trace)?;
     let reserved = app.open_jobs.reserve(&app.client, &caller, jobs.len()).await?;
     let answers = app.client.on_behalf_of(&caller.author()).submit_many(jobs, |_| {}).await;
     reserved.submitted(answers.iter().flatten().map(JobHandle::id));
+    Ok(outcomes(answers, |accepted, refused| format!("{accepted} jobs accepted, {refused} not")))
+}
+
+/// Checks all jobs, and gives them the trace of the request.
+pub(super) fn all_checked(
+    jobs: Vec<Job>,
+    caller: &Caller,
+    trace: Option<TraceContext>,
+) -> Result<Vec<Job>, Problem> {
+    let jobs = jobs.into_iter().enumerate().map(|(at, job)| {
+        let job = checked(job, caller).map_err(|problem| problem.within(&format!("jobs[{at}]")))?;
+        Ok(job.traceparent(trace))
+    });
+    jobs.collect()
+}
+
+/// Answers with the outcome for each job. The note for the audit line has the numbers of accepted and refused jobs.
+pub(super) fn outcomes(
+    answers: Vec<Result<JobHandle, SubmitError>>,
+    note: impl FnOnce(usize, usize) -> String,
+) -> Response {
     let accepted = answers.iter().filter(|answer| answer.is_ok()).count();
     let refused = answers.len() - accepted;
-    let told = AuditNote(format!("{accepted} jobs accepted, {refused} not"));
     let jobs = answers.into_iter().map(|answer| match answer {
         Ok(job) => One::Accepted((&job).into()),
         Err(error) => One::Refused { problem: error.into() },
     });
-    let mut answer = Answer(BatchAnswer { accepted, refused, jobs: jobs.collect() }).into_response();
-    answer.extensions_mut().insert(told);
-    Ok(answer)
+    let answer = BatchAnswer { accepted, refused, jobs: jobs.collect() };
+    (AuditNote(note(accepted, refused)), Answer(answer)).into_response()
 }

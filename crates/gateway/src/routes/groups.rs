@@ -10,9 +10,8 @@ use futures::StreamExt;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::batch::{BatchAnswer, One, some_jobs};
+use super::batch::{BatchAnswer, all_checked, outcomes, some_jobs};
 use super::pages::page;
-use super::submit::checked;
 use super::wait::{GroupWaitQuery, WaitTimeout};
 use crate::extract::{Bounded, GroupName, Json, QueryParameters, Traced};
 use crate::layers::{AuditNote, Caller};
@@ -57,16 +56,16 @@ impl Bounded for NewMembers {
 )]
 pub(super) async fn make_group(
     State(app): State<App>,
+    Extension(caller): Extension<Caller>,
     Traced(trace): Traced,
     Json(group): Json<Group>,
 ) -> Result<Response, Problem> {
+    caller.may_create_group(group.kind())?;
     let group = app.client.group(group.traceparent(trace)).await?;
     let view = group.view().await?;
     let location = [(LOCATION, format!("/v1/groups/{}", view.id))];
-    let told = AuditNote(format!("group {}", view.id));
-    let mut answer = (location, Answer(GroupDocument::from(&view))).into_response();
-    answer.extensions_mut().insert(told);
-    Ok(answer)
+    let note = AuditNote(format!("group {}", view.id));
+    Ok((location, note, Answer(GroupDocument::from(&view))).into_response())
 }
 
 /// A page of groups, and the start of the next page.
@@ -176,15 +175,15 @@ pub(super) async fn abandon_group(
     GroupName(id): GroupName,
 ) -> Result<Response, Problem> {
     let view = app.client.on_behalf_of(&caller.author()).abandon_group(&id).await?;
-    let mut answer = Answer(GroupDocument::from(&view)).into_response();
-    answer.extensions_mut().insert(AuditNote(format!("group {id} abandoned")));
-    Ok(answer)
+    let note = AuditNote(format!("group {id} abandoned"));
+    Ok((note, Answer(GroupDocument::from(&view))).into_response())
 }
 
 /// Submit members of a group.
 ///
-/// All jobs are checked first: one invalid job rejects the request. The same number, kind and payload is the same
-/// member, so repeating the request is safe.
+/// All jobs are checked first: one invalid job rejects the request. The answer has the outcome for each job, because the group may
+/// refuse one: for example, its number is not below the total, or it has another kind or an id. The same number, kind and payload is
+/// the same member, so repeating the request is safe.
 #[utoipa::path(
     post, path = "/v1/groups/{id}/members", tag = "groups", security(("token" = ["submit"])),
     params(("id" = String, Path, description = "The group's id")),
@@ -209,23 +208,11 @@ pub(super) async fn submit_members(
     if u32::try_from(given).ok().and_then(|given| new.first.checked_add(given)).is_none() {
         return Err(Fault::Invalid.because("the numbers of members have 32 bits"));
     }
-    let jobs = new.jobs.into_iter().enumerate();
-    let jobs =
-        jobs.map(|(at, job)| checked(job, &caller).map_err(|problem| problem.within(&format!("jobs[{at}]"))));
-    let jobs = jobs.collect::<Result<Vec<_>, _>>()?.into_iter().map(|job| job.traceparent(trace));
+    let jobs = all_checked(new.jobs, &caller, trace)?;
     let group = app.client.existing_group(&id).await?;
     let reserved = app.open_jobs.reserve(&app.client, &caller, given).await?;
     let answers = group.submit_stream((new.first..).zip(jobs)).collect::<Vec<_>>().await;
     reserved.submitted(answers.iter().flatten().map(JobHandle::id));
-    let accepted = answers.iter().filter(|answer| answer.is_ok()).count();
-    let refused = answers.len() - accepted;
-    let jobs = answers.into_iter().map(|answer| match answer {
-        Ok(job) => One::Accepted((&job).into()),
-        Err(error) => One::Refused { problem: error.into() },
-    });
-    let mut answer = Answer(BatchAnswer { accepted, refused, jobs: jobs.collect() }).into_response();
-    answer
-        .extensions_mut()
-        .insert(AuditNote(format!("group {id}: {accepted} members accepted, {refused} not")));
-    Ok(answer)
+    let note = |accepted, refused| format!("group {id}: {accepted} members accepted, {refused} not");
+    Ok(outcomes(answers, note))
 }

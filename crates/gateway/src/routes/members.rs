@@ -44,6 +44,7 @@ pub(super) async fn list_members(
     QueryParameters(which): QueryParameters<MemberQuery>,
 ) -> Result<Response, Problem> {
     let limit = which.limit.checked()?;
+    let _turn = app.pages.next(&caller).await;
     let mut reader = app.client.group_members::<Untyped>(&id).first(which.first);
     let (mut numbers, mut ids, mut next) = (Vec::new(), Vec::new(), None);
     while let Some(member) = reader.next().await? {
@@ -54,7 +55,6 @@ pub(super) async fn list_members(
         numbers.push(member.number);
         ids.push(member.id);
     }
-    let _turn = app.pages.next(&caller).await;
     let (mut members, mut bytes) = (Vec::new(), 0);
     'page: for (numbers, ids) in numbers.chunks(READ_AT_ONCE).zip(ids.chunks(READ_AT_ONCE)) {
         let jobs = app.client.get_many(ids).await?;
@@ -70,10 +70,6 @@ pub(super) async fn list_members(
             members.push(MemberDocument::new(*number, id, job.as_ref()));
         }
     }
-    let told = which.payloads.then(|| AuditNote(format!("read payloads of {} jobs", members.len())));
-    let mut answer = Answer(MembersPage { members, next }).into_response();
-    if let Some(told) = told {
-        answer.extensions_mut().insert(told);
-    }
-    Ok(answer)
+    let note = which.payloads.then(|| AuditNote(format!("read payloads of {} jobs", members.len())));
+    Ok((note, Answer(MembersPage { members, next })).into_response())
 }

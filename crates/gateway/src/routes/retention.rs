@@ -62,9 +62,8 @@ pub(super) async fn set_retention(
 ) -> Result<Response, Problem> {
     let client = app.client.on_behalf_of(&caller.author());
     let set = client.change_retention(&change).await?;
-    let mut answer = Answer(RetentionDocument::from(&set)).into_response();
-    answer.extensions_mut().insert(AuditNote(format!("retention set to {:?}", set.value)));
-    Ok(answer)
+    let note = AuditNote(format!("retention set to {:?}", set.value));
+    Ok((note, Answer(RetentionDocument::from(&set))).into_response())
 }
 
 /// Remove records of ended jobs.
@@ -82,6 +81,7 @@ pub(super) async fn set_retention(
 )]
 pub(super) async fn purge_jobs(
     State(app): State<App>,
+    Extension(caller): Extension<Caller>,
     Json(purge): Json<Purge>,
 ) -> Result<Response, Problem> {
     let _permit = app.purges.try_acquire().map_err(|_| {
@@ -94,13 +94,12 @@ pub(super) async fn purge_jobs(
     let so_far = Arc::new(Mutex::new(Purged::default()));
     let told = Arc::clone(&so_far);
     let note = move |done| *told.lock().unwrap_or_else(PoisonError::into_inner) = done;
-    let done = timeout(PURGE_WITHIN, app.client.purge(&purge, note)).await;
+    let client = app.client.on_behalf_of(&caller.author());
+    let done = timeout(PURGE_WITHIN, client.purge(&purge, note)).await;
     let (done, complete) = match done {
         Ok(done) => (done?, true),
         Err(_) => (*so_far.lock().unwrap_or_else(PoisonError::into_inner), false),
     };
-    let mut answer = Answer(PurgedDocument::new(&done, complete)).into_response();
-    let removed = done.removed;
-    answer.extensions_mut().insert(AuditNote(format!("{removed} records removed, complete {complete}")));
-    Ok(answer)
+    let note = AuditNote(format!("{} records removed, complete {complete}", done.removed));
+    Ok((note, Answer(PurgedDocument::new(&done, complete))).into_response())
 }

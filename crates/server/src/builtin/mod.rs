@@ -16,7 +16,7 @@
 //! `sleep` and `exec` renew their leases automatically: their duration depends on payload and program, and is limited
 //! by the job's timeout.
 
-mod exec;
+pub(crate) mod exec;
 mod sleep;
 mod sum;
 

@@ -29,7 +29,7 @@ fn members_are_submitted_by_number_and_the_group_shows_why_it_waits() {
 #[test]
 fn a_group_with_other_properties_is_created_and_gets_members() {
     let to = namespace("cli-groups-created");
-    let create = ["group", "create", "sum", "strict", "--fail-fast", "--join", "false", "--output", "json"];
+    let create = ["group", "create", "sum", "strict", "--fail-fast", "--join=false", "--output", "json"];
     for _again in 0..2 {
         let group = run_in(&to, &create).exits(0).json();
         assert_eq!(

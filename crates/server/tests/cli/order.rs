@@ -52,11 +52,11 @@ fn invalid_options_of_a_job_are_usage_errors() {
     let to = namespace("cli-order-refusals");
     for (arguments, said) in [
         (&["--priority", "10"][..], "priority must be 0 to 9"),
-        (&["--delay", "20000d"], "run_at must be at most 3653 days ahead"),
+        (&["--delay", "20000d"], "delay must be at most 3653 days ahead"),
         (&["--run-at", "tomorrow"], "is not an instant"),
         (&["--run-at", "2029-11-21T12:33:00Z", "--delay", "1h"], "cannot be used with"),
-        (&["--expires-in", "0s"], "expiry must be in the future"),
-        (&["--delay", "2h", "--expires-in", "1h"], "expiry must be after run_at"),
+        (&["--expires-in", "0s"], "expires_in must be in the future"),
+        (&["--delay", "2h", "--expires-in", "1h"], "expires_in must be after delay"),
         (&["--delay", "2h", "--if-exists", "again", "--named", "n"], "reopened immediately"),
         (&["--named", "a:b"], "name has ':'"),
         (&["--id", "a@b"], "job id has '@'"),

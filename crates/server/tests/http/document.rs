@@ -12,6 +12,8 @@ async fn the_document_is_served_with_a_page_that_loads_nothing_from_other_hosts(
     let document = stage.get("/openapi.json").await.is(200).json();
     assert_eq!(document["openapi"], "3.1.0");
     assert_eq!(document, bellwether_gateway::openapi());
+    // A proxy may serve the gateway under a prefix.
+    assert_eq!(stage.get("/docs").await.is(303).header("location"), Some("docs/"));
     let page = stage.get("/docs/").await.is(200).text();
     assert!(page.contains("swagger-ui-bundle.js"), "{page}");
     for part in ["swagger-ui-bundle.js", "swagger-ui.css", "swagger-initializer.js"] {

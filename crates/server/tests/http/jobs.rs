@@ -250,7 +250,7 @@ async fn an_invalid_request_is_reported_with_its_field_and_the_way_out() {
             r#"{"kind": "sum", "delay": "99999999999999999999d"}"#,
             "delay: \"99999999999999999999d\" is too long for a duration: give at most 213503982334d",
         ),
-        (r#"{"kind": "sum", "delay": "213503982334d"}"#, "run_at must be at most 3653 days ahead"),
+        (r#"{"kind": "sum", "delay": "213503982334d"}"#, "delay must be at most 3653 days ahead"),
         (r#"{"kind": "sum"} {}"#, "trailing characters"),
         (r#"{"kind": "sum", "options": {"lane": "a b"}}"#, "lane has ' ' at byte 1"),
         (r#"{"kind": "sum", "content_type": "text/plain", "payload": 1}"#, "payload must be a string"),

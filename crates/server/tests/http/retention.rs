@@ -1,9 +1,15 @@
 //! Retention, and purging of records.
 
+use bellwether_core::budget::MIN_RETENTION;
+use bellwether_core::change::Change;
+use bellwether_core::path::Bucket;
+use bellwether_core::wire;
+use bellwether_testkit::eventually;
+use bellwether_zk::connect;
 use serde_json::{Value, json};
 
 use crate::ask::Ask;
-use crate::stage::Stage;
+use crate::stage::{SOON, Stage};
 
 async fn set(stage: &Stage, change: &str) -> crate::ask::Answer {
     let ask = Ask::new("PATCH", "/v1/retention").header("content-type: application/json");
@@ -68,4 +74,20 @@ async fn a_purge_counts_and_keeps_records_of_jobs_that_just_ended() {
         "invalid",
         "unknown variant `queued`",
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_purge_notes_the_caller_of_the_gateway() {
+    let stage = Stage::new("http-purge-author").await;
+    stage.post("/v1/jobs", r#"{"id": "a", "kind": "sum"}"#).await.is(201);
+    stage.post("/v1/jobs/a/cancel", "").await.is(200);
+    let purge = r#"{"jobs": ["a"], "remove": true}"#;
+    eventually("the record is a minute old, and removed", MIN_RETENTION + SOON, async || {
+        stage.post("/v1/purge", purge).await.is(200).json()["removed"] == 1
+    })
+    .await;
+    let zk = connect(&stage.to.parse().unwrap(), SOON).await.unwrap();
+    let bucket = zk.get(Bucket::of(&"a".parse().unwrap()).jobs()).await.unwrap().unwrap();
+    let change = wire::decode::<Change>(&bucket.data).unwrap();
+    assert_eq!(change.by.as_str(), "anonymous, over HTTP");
 }

@@ -57,9 +57,11 @@ async fn a_token_submits_only_kinds_lanes_and_priorities_of_its_scope() {
 
     let jobs = r#"{"jobs": [{"kind": "mail"}, {"kind": "exec"}]}"#;
     refused(file.post(&stage, "/v1/batch", jobs).await, "jobs[1]: the token ci may not submit this");
-    file.post(&stage, "/v1/groups", r#"{"kind": "exec", "id": "g"}"#).await.is(200);
+    let group = r#"{"kind": "exec", "id": "g", "total": 0}"#;
+    refused(file.post(&stage, "/v1/groups", group).await, "it may submit only jobs of the kinds mail");
+    file.post(&stage, "/v1/groups", r#"{"kind": "mail", "id": "g"}"#).await.is(200);
     let members = r#"{"first": 0, "jobs": [{"kind": "exec"}]}"#;
-    refused(file.post(&stage, "/v1/groups/exec:g/members", members).await, "jobs[0]: the token ci");
+    refused(file.post(&stage, "/v1/groups/mail:g/members", members).await, "jobs[0]: the token ci");
     let schedule = r#"{"id": "s", "every": "1h", "job": {"kind": "exec"}}"#;
     refused(file.post(&stage, "/v1/schedules", schedule).await, "job: the token ci");
     let listed = Ask::get("/v1/jobs").token(&file.token.secret).of(stage.address()).await.is(200).json();

@@ -94,7 +94,7 @@ pub(super) fn router(document: &OpenApi) -> Router<App> {
     let file = |Path(name): Path<String>, headers: HeaderMap| async move { answer(&name, &headers) };
     Router::new()
         .route(DOCUMENT, get(|| async move { ([(CONTENT_TYPE, json)], document) }))
-        .route(PAGE, get(|| async { Redirect::to("/docs/") }))
+        .route(PAGE, get(|| async { Redirect::to("docs/") }))
         .route("/docs/", get(page))
         .route("/docs/{*name}", get(file))
 }

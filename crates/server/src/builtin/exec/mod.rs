@@ -62,6 +62,10 @@ const RETRY_AFTER: Duration = Duration::from_secs(60);
 /// Variables of the node's environment that a program gets.
 const ENVIRONMENT: [&str; 5] = ["PATH", "HOME", "LANG", "LC_ALL", "TZ"];
 
+/// Variables of the attempt that a program gets: the job, the number of the attempt, its fencing token, and the descriptor for progress.
+pub(crate) const VARIABLES: [&str; 4] =
+    ["BELLWETHER_JOB", "BELLWETHER_ATTEMPT", "BELLWETHER_FENCING_TOKEN", "BELLWETHER_PROGRESS_FD"];
+
 /// The programs that jobs of the kind `exec` may run, and their user. Without a program the kind does not exist.
 #[derive(Debug, Clone, Default)]
 pub struct Exec {
@@ -206,16 +210,17 @@ pub(super) async fn run(context: &JobContext, command: Command, exec: &Exec) -> 
     let progress = Channel::new();
     let progress = progress
         .map_err(|error| HandlerError::new(format!("cannot create a pipe for the progress: {error}")))?;
+    let [job, attempt, fencing_token, progress_fd] = VARIABLES;
     let mut started = tokio::process::Command::new(&program);
     started
         .args(arguments)
         .env_clear()
         .envs(ENVIRONMENT.iter().filter_map(|name| Some((name, std::env::var_os(name)?))))
-        .env("BELLWETHER_JOB", context.job().as_str())
-        .env("BELLWETHER_ATTEMPT", context.attempt().to_string())
-        .env("BELLWETHER_FENCING_TOKEN", context.fencing_token().to_string())
+        .env(job, context.job().as_str())
+        .env(attempt, context.attempt().to_string())
+        .env(fencing_token, context.fencing_token().to_string())
+        .env(progress_fd, progress::DESCRIPTOR.to_string())
         .envs(context.traceparent().map(|trace| ("TRACEPARENT", trace.to_string())))
-        .envs([progress.variable()])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

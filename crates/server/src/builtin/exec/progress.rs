@@ -14,7 +14,7 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::process::Command;
 
 /// The descriptor in the program: the first one after the standard streams.
-const DESCRIPTOR: i32 = 3;
+pub(super) const DESCRIPTOR: i32 = 3;
 
 /// The longest line: a percentage and a message of 1 KiB. The rest of a longer line is dropped.
 const MAX_LINE: usize = 4 + 1_024;
@@ -33,11 +33,6 @@ impl Channel {
     pub(super) fn new() -> io::Result<Self> {
         let (reports, program) = io::pipe()?;
         Ok(Self { reports: Receiver::from_owned_fd(reports.into())?, program: program.into() })
-    }
-
-    /// The environment variable that names the descriptor.
-    pub(super) fn variable(&self) -> (&'static str, String) {
-        ("BELLWETHER_PROGRESS_FD", DESCRIPTOR.to_string())
     }
 
     /// Lets the program inherit the writing end. The command owns it.

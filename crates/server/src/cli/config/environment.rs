@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use clap::{Command, CommandFactory};
 
 use super::keys;
+use crate::builtin::exec;
 use crate::cli::{Arguments, access, keeper};
 
 /// Prefix of all variables of the command.
@@ -14,9 +15,6 @@ const OURS: &str = "BELLWETHER_";
 
 /// Prefix of the variables of the tests and the build.
 const FOR_TESTS: &str = "BELLWETHER_TEST_";
-
-/// Variables that a handler of the kind `exec` sets for its program. A command may run in that environment.
-const OF_JOBS: [&str; 3] = ["BELLWETHER_JOB", "BELLWETHER_ATTEMPT", "BELLWETHER_FENCING_TOKEN"];
 
 /// Returns one line for each environment variable of this process that has our prefix and that nothing reads.
 pub(super) fn unknown_variables() -> Vec<String> {
@@ -35,7 +33,8 @@ pub(crate) fn warn_of_unknown_variables() {
 }
 
 fn known(command: &Command) -> BTreeSet<OsString> {
-    let mut known = OF_JOBS.map(OsString::from).into_iter().collect::<BTreeSet<_>>();
+    // A program of the kind `exec` may call the command.
+    let mut known = exec::VARIABLES.map(OsString::from).into_iter().collect::<BTreeSet<_>>();
     known.extend([access::PASSWORD, keeper::SUPER_DIGEST].map(OsString::from));
     known.extend(keys::all(command).iter().map(|key| OsString::from(key.variable())));
     let mut commands = vec![command];
@@ -72,7 +71,7 @@ mod tests {
         let ours =
             ["BELLWETHER_SLOTS", "BELLWETHER_ZOOKEEPER", "BELLWETHER_CONFIG", "BELLWETHER_HTTP_LISTEN"];
         assert_eq!(told(&ours), Vec::<String>::new());
-        assert_eq!(told(&["BELLWETHER_JOB", "BELLWETHER_TEST_SERVER"]), Vec::<String>::new());
+        assert_eq!(told(&["BELLWETHER_PROGRESS_FD", "BELLWETHER_TEST_SERVER"]), Vec::<String>::new());
         assert_eq!(told(&["BELLWETHER_KEEPER_SUPER_DIGEST"]), Vec::<String>::new());
     }
 }

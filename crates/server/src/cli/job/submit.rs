@@ -29,7 +29,7 @@ pub(crate) struct Submit {
     #[arg(long, value_name = "GROUP", requires = "number", conflicts_with_all = ["id", "named"])]
     group: Option<String>,
     /// Number of the member in the group, from 0; with --count the number of the first.
-    #[arg(long, requires = "group", value_name = "N")]
+    #[arg(long, requires = "group", value_name = "N", value_parser = clap::value_parser!(u32).range(..1_000_000))]
     number: Option<u32>,
     /// Total number of members of the group. Set it once, with any member.
     #[arg(long, requires = "group", value_name = "N")]
