@@ -79,13 +79,13 @@ impl std::fmt::Debug for GatewayBuilder {
     }
 }
 
-/// Why a gateway cannot serve.
+/// Why a gateway or a server of metrics cannot serve.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GatewayError {
-    /// Other machines could reach the gateway without TLS or tokens. Nothing listens.
+    /// Other machines could reach the address, and it is not protected. Nothing listens.
     #[error(
-        "the gateway does not listen on {address}, which other machines can reach, without {lacks}: \
+        "nothing listens on {address}, which other machines can reach, without {lacks}: \
          configure them, listen on 127.0.0.1, or allow it explicitly if something else protects it"
     )]
     Exposed {
@@ -95,7 +95,7 @@ pub enum GatewayError {
         lacks: &'static str,
     },
     /// The address is in use, is not an address of this machine, or needs a privilege.
-    #[error("the gateway cannot listen on {address}: choose another address, or port 0 for any free one")]
+    #[error("cannot listen on {address}: choose another address, or port 0 for any free one")]
     Listen {
         /// The requested address.
         address: SocketAddr,

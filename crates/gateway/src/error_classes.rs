@@ -8,7 +8,7 @@ use bellwether_remedy::{ErrorClass, Remedy};
 use crate::access::{JwtError, TokenError};
 use crate::metrics::MetricsError;
 use crate::tls::TlsError;
-use crate::{GatewayError, Limits, MetricsServerError};
+use crate::{GatewayError, Limits};
 use ErrorClass::{Conflict, Contended, Failed, Invalid};
 
 macro_rules! check {
@@ -25,7 +25,6 @@ fn every_error_has_its_class_and_its_remedy() {
     let text = || "why".to_owned();
     let address = crate::DEFAULT_ADDRESS;
     let gateway = |kind: io::ErrorKind| GatewayError::Listen { address, source: kind.into() };
-    let metrics = |kind: io::ErrorKind| MetricsServerError::Listen { address, source: kind.into() };
     let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
     let limits = Limits::default().waits(0).check().unwrap_err();
     check! {
@@ -36,11 +35,6 @@ fn every_error_has_its_class_and_its_remedy() {
         gateway(io::ErrorKind::PermissionDenied) => Invalid, FixInput;
         gateway(io::ErrorKind::Other) => Failed, GiveUp;
         GatewayError::Died => Failed, GiveUp;
-        MetricsServerError::Exposed { address, lacks: "TLS" } => Invalid, FixInput;
-        metrics(io::ErrorKind::AddrInUse) => Contended, Retry;
-        metrics(io::ErrorKind::AddrNotAvailable) => Invalid, FixInput;
-        metrics(io::ErrorKind::PermissionDenied) => Invalid, FixInput;
-        metrics(io::ErrorKind::Other) => Failed, GiveUp;
         MetricsError::Installed => Conflict, FixInput;
         MetricsError::Settings(text().into()) => Failed, GiveUp;
         JwtError::Setting { what: "issuer", most: 1 } => Invalid, FixInput;

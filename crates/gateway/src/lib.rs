@@ -81,6 +81,6 @@ pub use builder::Auditing;
 pub use builder::{DEFAULT_ADDRESS, GatewayBuilder, GatewayError};
 pub use exposure::Protection;
 pub use limits::{Limits, LimitsError};
-pub use metrics_server::{MetricsServer, MetricsServerError};
+pub use metrics_server::MetricsServer;
 pub use routes::openapi;
 pub use server::Gateway;

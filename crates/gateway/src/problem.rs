@@ -117,103 +117,76 @@ fn seconds(after: Duration) -> NonZeroU32 {
 }
 
 impl Fault {
-    const fn tell(self) -> (StatusCode, &'static str, &'static str) {
+    /// Returns status, word and title, and what the caller can do unless an error of the library has a remedy of its own.
+    const fn tell(self) -> (StatusCode, &'static str, &'static str, Remedy) {
+        use Remedy::{FixInput, GiveUp, ReadBack, Retry};
         match self {
-            Self::Invalid => (StatusCode::BAD_REQUEST, "invalid", "Invalid request"),
-            Self::Unauthenticated => (StatusCode::UNAUTHORIZED, "unauthenticated", "Authentication required"),
-            Self::Forbidden => (StatusCode::FORBIDDEN, "forbidden", "Insufficient role"),
-            Self::ForeignOrigin => (StatusCode::FORBIDDEN, "foreign-origin", "Request of another origin"),
-            Self::NotFound => (StatusCode::NOT_FOUND, "not-found", "Not found"),
-            Self::UnknownWorker => {
-                (StatusCode::NOT_FOUND, "remote-worker-unknown", "Remote worker unknown to this gateway")
+            Self::Invalid => (StatusCode::BAD_REQUEST, "invalid", "Invalid request", FixInput),
+            Self::Unauthenticated => {
+                (StatusCode::UNAUTHORIZED, "unauthenticated", "Authentication required", FixInput)
             }
-            Self::NotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "not-allowed", "Method not allowed"),
-            Self::Conflict => (StatusCode::CONFLICT, "conflict", "Conflict with the stored state"),
-            Self::Fenced => (StatusCode::CONFLICT, "attempt-fenced", "Attempt closed without this finish"),
-            Self::LengthRequired => {
-                (StatusCode::LENGTH_REQUIRED, "length-required", "Content-Length required")
+            Self::Forbidden => (StatusCode::FORBIDDEN, "forbidden", "Insufficient role", FixInput),
+            Self::ForeignOrigin => {
+                (StatusCode::FORBIDDEN, "foreign-origin", "Request of another origin", FixInput)
             }
-            Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too-large", "Request body too large"),
-            Self::NotJson => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "not-json", "JSON body required"),
-            Self::TooMany => (
-                StatusCode::TOO_MANY_REQUESTS,
-                "too-many-requests",
-                "Too many concurrent requests of this caller",
-            ),
-            Self::TooManyOpen => {
-                (StatusCode::TOO_MANY_REQUESTS, "too-many-open-jobs", "Too many open jobs of this token")
-            }
-            Self::Panicked => (StatusCode::INTERNAL_SERVER_ERROR, "panicked", "Internal error"),
-            Self::Refused => (StatusCode::BAD_GATEWAY, "refused", "ZooKeeper refused the operation"),
-            Self::Saturated => (StatusCode::SERVICE_UNAVAILABLE, "saturated", "Gateway saturated"),
-            Self::AuditUnavailable => {
-                (StatusCode::SERVICE_UNAVAILABLE, "audit-unavailable", "Audit file not writable")
-            }
-            Self::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "unavailable", "Namespace unavailable"),
-            Self::Unknown => (StatusCode::GATEWAY_TIMEOUT, "unknown", "Outcome unknown"),
-            Self::Late => (StatusCode::GATEWAY_TIMEOUT, "late", "Timeout"),
-        }
-    }
-
-    /// Returns what the caller can do, unless an error of the library has a remedy of its own.
-    const fn remedy(self) -> Remedy {
-        match self {
-            Self::TooMany
-            | Self::TooManyOpen
-            | Self::Saturated
-            | Self::AuditUnavailable
-            | Self::Unavailable
-            | Self::Late => Remedy::Retry,
-            Self::Unknown => Remedy::ReadBack,
+            Self::NotFound => (StatusCode::NOT_FOUND, "not-found", "Not found", FixInput),
             // The worker registers again.
-            Self::UnknownWorker
-            | Self::Invalid
-            | Self::Unauthenticated
-            | Self::Forbidden
-            | Self::ForeignOrigin
-            | Self::NotFound
-            | Self::NotAllowed
-            | Self::Conflict
-            | Self::LengthRequired
-            | Self::TooLarge
-            | Self::NotJson => Remedy::FixInput,
+            Self::UnknownWorker => (
+                StatusCode::NOT_FOUND,
+                "remote-worker-unknown",
+                "Remote worker unknown to this gateway",
+                FixInput,
+            ),
+            Self::NotAllowed => {
+                (StatusCode::METHOD_NOT_ALLOWED, "not-allowed", "Method not allowed", FixInput)
+            }
+            Self::Conflict => (StatusCode::CONFLICT, "conflict", "Conflict with the stored state", FixInput),
             // The worker drops the outcome of its attempt.
-            Self::Fenced | Self::Panicked | Self::Refused => Remedy::GiveUp,
+            Self::Fenced => {
+                (StatusCode::CONFLICT, "attempt-fenced", "Attempt closed without this finish", GiveUp)
+            }
+            Self::LengthRequired => {
+                (StatusCode::LENGTH_REQUIRED, "length-required", "Content-Length required", FixInput)
+            }
+            Self::TooLarge => {
+                (StatusCode::PAYLOAD_TOO_LARGE, "too-large", "Request body too large", FixInput)
+            }
+            Self::NotJson => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "not-json", "JSON body required", FixInput),
+            Self::TooMany => {
+                let title = "Too many concurrent requests of this caller";
+                (StatusCode::TOO_MANY_REQUESTS, "too-many-requests", title, Retry)
+            }
+            Self::TooManyOpen => (
+                StatusCode::TOO_MANY_REQUESTS,
+                "too-many-open-jobs",
+                "Too many open jobs of this token",
+                Retry,
+            ),
+            Self::Panicked => (StatusCode::INTERNAL_SERVER_ERROR, "panicked", "Internal error", GiveUp),
+            Self::Refused => (StatusCode::BAD_GATEWAY, "refused", "ZooKeeper refused the operation", GiveUp),
+            Self::Saturated => (StatusCode::SERVICE_UNAVAILABLE, "saturated", "Gateway saturated", Retry),
+            Self::AuditUnavailable => {
+                (StatusCode::SERVICE_UNAVAILABLE, "audit-unavailable", "Audit file not writable", Retry)
+            }
+            Self::Unavailable => {
+                (StatusCode::SERVICE_UNAVAILABLE, "unavailable", "Namespace unavailable", Retry)
+            }
+            Self::Unknown => (StatusCode::GATEWAY_TIMEOUT, "unknown", "Outcome unknown", ReadBack),
+            Self::Late => (StatusCode::GATEWAY_TIMEOUT, "late", "Timeout", Retry),
         }
     }
 
     /// Returns a problem of this type.
     pub(super) fn because(self, detail: impl Into<String>) -> Problem {
-        let (status, word, title) = self.tell();
-        let retry_after = match self {
-            Self::TooMany
-            | Self::TooManyOpen
-            | Self::Saturated
-            | Self::AuditUnavailable
-            | Self::Unavailable => Some(seconds(limits::RETRY_AFTER)),
-            Self::Invalid
-            | Self::Unauthenticated
-            | Self::Forbidden
-            | Self::ForeignOrigin
-            | Self::NotFound
-            | Self::UnknownWorker
-            | Self::NotAllowed
-            | Self::Conflict
-            | Self::Fenced
-            | Self::LengthRequired
-            | Self::TooLarge
-            | Self::NotJson
-            | Self::Panicked
-            | Self::Refused
-            | Self::Unknown
-            | Self::Late => None,
-        };
+        let (status, word, title, remedy) = self.tell();
+        let later = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
+        let retry_after = later.then(|| seconds(limits::RETRY_AFTER));
         Problem {
             kind: word,
             title,
             status,
             detail: shortened(detail.into()).into(),
-            remedy: RemedyDocument(self.remedy()),
+            remedy: RemedyDocument(remedy),
             request_id: None,
             job: None,
             retry_after,

@@ -18,77 +18,45 @@ use super::problem::{Fault, Problem};
 
 pub(super) use json::{Bounded, Json};
 
-/// The job id in the path. The decoded id is checked as a whole, so `../x` is rejected as an invalid name.
-pub(super) struct Id(pub(super) JobId);
+/// Defines extractors of a parameter of the path.
+macro_rules! path_parameters {
+    ($($(#[$about:meta])* $name:ident($value:ty) = $parameter:literal, $read:expr;)*) => {$(
+        $(#[$about])*
+        pub(super) struct $name(pub(super) $value);
 
-impl<S: Send + Sync> FromRequestParts<S> for Id {
-    type Rejection = Problem;
+        impl<S: Send + Sync> FromRequestParts<S> for $name {
+            type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let name = name(parts, state, "id").await?;
-        Ok(Self(JobId::new(name)?))
-    }
+            async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+                let name = name(parts, state, $parameter).await?;
+                Ok(Self($read(&name)?))
+            }
+        }
+    )*};
 }
 
-/// The kind in the path.
-pub(super) struct KindName(pub(super) Kind);
-
-impl<S: Send + Sync> FromRequestParts<S> for KindName {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        Ok(Self(Kind::new(name(parts, state, "kind").await?)?))
-    }
+path_parameters! {
+    /// The job id in the path. The decoded id is checked as a whole, so `../x` is rejected as an invalid name.
+    Id(JobId) = "id", JobId::new;
+    /// The kind in the path.
+    KindName(Kind) = "kind", Kind::new;
+    /// The group id in the path.
+    GroupName(GroupId) = "id", GroupId::new;
+    /// The schedule id in the path.
+    SchedulePath(ScheduleId) = "id", ScheduleId::new;
+    /// The worker id in the path.
+    WorkerName(WorkerId) = "id", worker_id;
+    /// The key of the remote worker in the path.
+    Key(Uuid) = "key", remote_key;
 }
 
-/// The group id in the path.
-pub(super) struct GroupName(pub(super) GroupId);
-
-impl<S: Send + Sync> FromRequestParts<S> for GroupName {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        Ok(Self(GroupId::new(name(parts, state, "id").await?)?))
-    }
+fn worker_id(name: &str) -> Result<WorkerId, Problem> {
+    WorkerId::parse(name).ok_or_else(|| Fault::Invalid.because("a worker's id is a UUID: see /v1/workers"))
 }
 
-/// The schedule id in the path.
-pub(super) struct SchedulePath(pub(super) ScheduleId);
-
-impl<S: Send + Sync> FromRequestParts<S> for SchedulePath {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        Ok(Self(ScheduleId::new(name(parts, state, "id").await?)?))
-    }
-}
-
-/// The worker id in the path.
-pub(super) struct WorkerName(pub(super) WorkerId);
-
-impl<S: Send + Sync> FromRequestParts<S> for WorkerName {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let name = name(parts, state, "id").await?;
-        let id = WorkerId::parse(&name);
-        Ok(Self(id.ok_or_else(|| Fault::Invalid.because("a worker's id is a UUID: see /v1/workers"))?))
-    }
-}
-
-/// The key of the remote worker in the path.
-pub(super) struct Key(pub(super) Uuid);
-
-impl<S: Send + Sync> FromRequestParts<S> for Key {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let name = name(parts, state, "key").await?;
-        let key = name.parse().map_err(|_| {
-            Fault::Invalid.because("the key of a remote worker is a UUID that its process draws at its start")
-        })?;
-        Ok(Self(key))
-    }
+fn remote_key(name: &str) -> Result<Uuid, Problem> {
+    let what = "the key of a remote worker is a UUID that its process draws at its start";
+    name.parse().map_err(|_| Fault::Invalid.because(what))
 }
 
 /// Returns a decoded path parameter.
@@ -130,7 +98,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for QueryParameter
     }
 }
 
-/// The query parameters of two types: those of the second type, and all others.
+/// The query parameters of two types, divided by the names of the second type. An unknown parameter is refused.
 pub(super) struct TwoQueryParameters<A, B>(pub(super) A, pub(super) B);
 
 impl<S, A, B> FromRequestParts<S> for TwoQueryParameters<A, B>

@@ -12,10 +12,8 @@ use crate::problem::{Fault, Problem};
 use crate::state::App;
 
 fn told(outcome: JobOutcomeDocument) -> Response {
-    let told = AuditNote(format!("job {} {}", outcome.id, outcome.outcome));
-    let mut answer = Answer(outcome).into_response();
-    answer.extensions_mut().insert(told);
-    answer
+    let note = AuditNote(format!("job {} {}", outcome.id, outcome.outcome));
+    (note, Answer(outcome)).into_response()
 }
 
 fn refused(id: JobId, Invalid(reason): Invalid) -> Problem {

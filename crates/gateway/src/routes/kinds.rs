@@ -17,10 +17,8 @@ impl Bounded for Option<NewPause> {
 }
 
 fn told(outcome: KindOutcomeDocument) -> Response {
-    let told = AuditNote(format!("kind {} {}", outcome.kind, outcome.outcome));
-    let mut answer = Answer(outcome).into_response();
-    answer.extensions_mut().insert(told);
-    answer
+    let note = AuditNote(format!("kind {} {}", outcome.kind, outcome.outcome));
+    (note, Answer(outcome)).into_response()
 }
 
 /// List the kinds that live workers serve, and the kinds that are paused.

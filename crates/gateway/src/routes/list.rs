@@ -47,10 +47,6 @@ pub(super) async fn list_jobs(
     let page = app.client.list_page_within(&filter, after.as_ref(), limits).await?;
     let next = page.next.map(|next| next.to_string());
     let jobs = page.items.iter().map(Into::into).collect::<Vec<_>>();
-    let told = which.payloads.then(|| AuditNote(format!("read payloads of {} jobs", jobs.len())));
-    let mut answer = Answer(JobPage { jobs, next }).into_response();
-    if let Some(told) = told {
-        answer.extensions_mut().insert(told);
-    }
-    Ok(answer)
+    let note = which.payloads.then(|| AuditNote(format!("read payloads of {} jobs", jobs.len())));
+    Ok((note, Answer(JobPage { jobs, next })).into_response())
 }

@@ -45,7 +45,6 @@ pub(super) async fn set_placement(
 ) -> Result<Response, Problem> {
     let strategy = StrategyName::new(change.strategy)?;
     let set = app.client.on_behalf_of(&caller.author()).set_placement_strategy(strategy.clone()).await?;
-    let mut answer = Answer(PlacementDocument::new(Some(&set))).into_response();
-    answer.extensions_mut().insert(AuditNote(format!("placement strategy set to {strategy}")));
-    Ok(answer)
+    let note = AuditNote(format!("placement strategy set to {strategy}"));
+    Ok((note, Answer(PlacementDocument::new(Some(&set)))).into_response())
 }

@@ -27,9 +27,7 @@ impl Bounded for ScheduleChange {
 }
 
 fn told(what: String, status: StatusCode, document: impl Serialize) -> Response {
-    let mut answer = (status, Answer(document)).into_response();
-    answer.extensions_mut().insert(AuditNote(what));
-    answer
+    (status, AuditNote(what), Answer(document)).into_response()
 }
 
 /// A page of schedules, and the start of the next page.
@@ -152,10 +150,8 @@ pub(super) async fn remove_schedule(
     SchedulePath(id): SchedulePath,
 ) -> Result<Response, Problem> {
     let there = app.client.on_behalf_of(&caller.author()).schedules().remove(&id).await?;
-    let mut answer = StatusCode::NO_CONTENT.into_response();
     let done = if there { "removed" } else { "did not exist" };
-    answer.extensions_mut().insert(AuditNote(format!("schedule {id} {done}")));
-    Ok(answer)
+    Ok((AuditNote(format!("schedule {id} {done}")), StatusCode::NO_CONTENT).into_response())
 }
 
 /// Pause a schedule.

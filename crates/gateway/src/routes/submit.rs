@@ -46,10 +46,8 @@ pub(super) fn accepted<K>(job: &JobHandle<K>) -> Response {
     if let Ok(location) = HeaderValue::from_str(&format!("/v1/jobs/{}", submitted.id)) {
         headers.insert(LOCATION, location);
     }
-    let told = AuditNote(format!("job {}: {}", submitted.id, submitted.accepted.0.as_str()));
-    let mut answer = (status, headers, Answer(submitted)).into_response();
-    answer.extensions_mut().insert(told);
-    answer
+    let note = AuditNote(format!("job {}: {}", submitted.id, submitted.accepted.0.as_str()));
+    (status, headers, note, Answer(submitted)).into_response()
 }
 
 /// Submit a job.

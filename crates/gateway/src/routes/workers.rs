@@ -44,10 +44,8 @@ pub(super) async fn drain_worker(
         DrainedWorker::NotFound => return Err(left(id)),
         drained => WorkerOutcomeDocument::drained(id, drained),
     };
-    let told = AuditNote(format!("worker {id} {}", outcome.outcome));
-    let mut answer = Answer(outcome).into_response();
-    answer.extensions_mut().insert(told);
-    Ok(answer)
+    let note = AuditNote(format!("worker {id} {}", outcome.outcome));
+    Ok((note, Answer(outcome)).into_response())
 }
 
 impl Bounded for WorkerChange {
@@ -76,9 +74,8 @@ pub(super) async fn set_worker(
     let settings = client.change_worker(id, &change).await?;
     let settings = settings.ok_or_else(|| left(id))?;
     let set = ChangedWorkerDocument { id: id.to_string(), settings: (&settings).into(), node: None };
-    let mut answer = Answer(set).into_response();
-    answer.extensions_mut().insert(AuditNote(format!("worker {id} set to {:?}", settings.value)));
-    Ok(answer)
+    let note = AuditNote(format!("worker {id} set to {:?}", settings.value));
+    Ok((note, Answer(set)).into_response())
 }
 
 pub(super) fn left(id: WorkerId) -> Problem {

@@ -13,10 +13,10 @@ pub(crate) use bellwether::error::chain;
 use bellwether::node::{RunError, StartError};
 use bellwether::{AccessError, InvalidConnection};
 use bellwether_documents::Invalid;
+use bellwether_gateway::GatewayError;
 use bellwether_gateway::access::{JwtError, TokenError};
 use bellwether_gateway::metrics::MetricsError;
 use bellwether_gateway::tls::TlsError;
-use bellwether_gateway::{GatewayError, MetricsServerError};
 use bellwether_keeper::server::StopReason;
 use bellwether_keeper::store::StoreError;
 
@@ -161,7 +161,6 @@ library_errors!(
     GatewayError,
     JwtError,
     MetricsError,
-    MetricsServerError,
     TlsError,
     TokenError,
 );

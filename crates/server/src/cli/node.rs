@@ -13,7 +13,7 @@ use super::{Global, config, gateway, input, process};
 use crate::builtin::{self, Exec, ExecUser, Program};
 use crate::node_process::{NodeProcess, ServeError};
 use bellwether_gateway::metrics;
-use bellwether_gateway::{Gateway, MetricsServer, MetricsServerError};
+use bellwether_gateway::{Gateway, GatewayError, MetricsServer};
 
 /// A role of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -106,10 +106,10 @@ pub(crate) async fn start(zookeeper: &str, access: Access, options: Node) -> Res
             let started = MetricsServer::start(address, protection, metrics.clone()).await;
             let server = started.map_err(|error| {
                 let options = match error {
-                    MetricsServerError::Exposed { .. } => {
+                    GatewayError::Exposed { .. } => {
                         "--http-tokens, --http-tls-cert, --http-tls-key, --metrics-insecure"
                     }
-                    MetricsServerError::Tls(_) => "--http-tls-cert, --http-tls-key, --http-tls-client-ca",
+                    GatewayError::Tls(_) => "--http-tls-cert, --http-tls-key, --http-tls-client-ca",
                     _ => "--metrics-listen",
                 };
                 Failure::of(&error, format!("{} ({options})", chain(&error)))

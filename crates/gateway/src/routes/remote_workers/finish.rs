@@ -181,7 +181,5 @@ pub(crate) async fn finish_attempts(
     }
     let closed = results.iter().filter(|result| result.problem.is_none()).count();
     let note = AuditNote(format!("closed {closed} of {} attempts", results.len()));
-    let mut answer = Answer(FinishAnswer { results }).into_response();
-    answer.extensions_mut().insert(note);
-    Ok(answer)
+    Ok((note, Answer(FinishAnswer { results })).into_response())
 }

@@ -213,8 +213,5 @@ pub(crate) async fn register_remote_worker(
         0 => format!("remote worker {key} is worker {worker}"),
         taken => format!("remote worker {key} is worker {worker}, which took over {taken} attempts"),
     };
-    let note = AuditNote(note);
-    let mut answer = Answer(Registered { worker, session_timeout, taken_over }).into_response();
-    answer.extensions_mut().insert(note);
-    Ok(answer)
+    Ok((AuditNote(note), Answer(Registered { worker, session_timeout, taken_over })).into_response())
 }
