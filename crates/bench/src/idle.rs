@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::cluster::{Cluster, sum_job};
 use super::load::{Counts, check};
-use super::{BenchConfig, Step, count, floor, millis};
+use super::{BenchConfig, Progress, count, floor, millis};
 
 pub(super) struct Idle {
     pub(super) p50_ms: f64,
@@ -21,7 +21,7 @@ pub(super) async fn measure(
     config: &BenchConfig,
     cluster: &Cluster,
     counts: &Counts,
-    progress: &mut impl FnMut(Step),
+    progress: &mut impl FnMut(Progress),
 ) -> Result<Idle, String> {
     let mut took = Vec::with_capacity(config.idle_jobs);
     let sent = cluster.sent(counts).await?;
@@ -32,7 +32,7 @@ pub(super) async fn measure(
         let end = handle.wait(Duration::from_secs(30)).await.map_err(|error| chain(&error))?;
         took.push(started.elapsed());
         check(n, &end)?;
-        progress(Step::Idle(n + 1));
+        progress(Progress { what: "jobs one at a time".into(), of: config.idle_jobs, done: n + 1 });
     }
     let sent = cluster.sent(counts).await?.plus(sent, -1.0);
     let mut serial = floor::serial(&cluster.namespace, 3 * config.idle_jobs).await?;

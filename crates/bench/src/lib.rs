@@ -48,14 +48,6 @@ pub struct BenchConfig {
     pub pending: usize,
 }
 
-impl BenchConfig {
-    /// The configuration of the published figures.
-    #[must_use]
-    pub fn new(zookeeper: ConnectString) -> Self {
-        Self { zookeeper, jobs: 50_000, idle_jobs: 500, workers: 2, slots: 512, pending: 50_000 }
-    }
-}
-
 /// The results of a run.
 #[derive(Debug, Clone, Serialize)]
 pub struct BenchReport {
@@ -97,22 +89,7 @@ pub struct BenchReport {
     pub pending_memory: Option<PendingMemory>,
 }
 
-/// The current step, for a progress bar.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
-    /// Bare requests that are not measured, until the server is warm.
-    WarmUp,
-    /// Bare requests.
-    Floor,
-    /// Jobs under load, with the number of ended jobs.
-    Load(usize),
-    /// Jobs one at a time, with the number of ended jobs.
-    Idle(usize),
-    /// Memory of a node.
-    Memory,
-}
-
-/// The current step of a scenario or of the HTTP benchmark, for a progress bar.
+/// The current step of a run, for a progress bar.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Progress {
     /// Name of the step.
@@ -142,7 +119,10 @@ fn failed(during: &'static str) -> impl Fn(String) -> BenchError {
 ///
 /// # Errors
 /// If ZooKeeper cannot be reached, or a job does not succeed.
-pub async fn run(config: &BenchConfig, mut progress: impl FnMut(Step)) -> Result<BenchReport, BenchError> {
+pub async fn run(
+    config: &BenchConfig,
+    mut progress: impl FnMut(Progress),
+) -> Result<BenchReport, BenchError> {
     let counts = load::Counts::install().map_err(failed("installing the recorder"))?;
     let run = uuid::Uuid::now_v7();
 
@@ -151,9 +131,11 @@ pub async fn run(config: &BenchConfig, mut progress: impl FnMut(Step)) -> Result
         floor::measure(&namespace, jobs).await.map_err(failed("measuring the floor"))
     };
 
-    progress(Step::WarmUp);
+    let begun = |what: &str, of| Progress { what: what.to_owned(), of, done: 0 };
+
+    progress(begun("warming up", config.jobs));
     floor("warm-up", config.jobs.min(WARM_UP)).await?;
-    progress(Step::Floor);
+    progress(begun("bare requests", config.jobs));
     let floors_before = floor("floor-1", config.jobs).await?;
     let namespace = named(&config.zookeeper, run, "jobs").map_err(failed("naming a namespace"))?;
     let cluster =
@@ -163,11 +145,11 @@ pub async fn run(config: &BenchConfig, mut progress: impl FnMut(Step)) -> Result
     let idle =
         idle::measure(config, &cluster, &counts, &mut progress).await.map_err(failed("measuring latency"))?;
     cluster.stop().await.map_err(failed("stopping nodes"))?;
-    progress(Step::Floor);
+    progress(begun("bare requests", config.jobs));
     let floors_after = floor("floor-2", config.jobs).await?;
 
     let pending_memory = if config.pending > 0 {
-        progress(Step::Memory);
+        progress(begun("memory of waiting jobs", config.pending));
         Some(memory::measure(config, run).await.map_err(failed("measuring memory"))?)
     } else {
         None

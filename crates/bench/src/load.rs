@@ -11,7 +11,7 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use super::cluster::{Cluster, sum_job};
 use super::process::Sent;
 use super::usage::Usage;
-use super::{Step, count};
+use super::{Progress, count};
 
 /// Longer than any useful run.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -41,12 +41,13 @@ pub(super) async fn load(
     jobs: usize,
     cluster: &Cluster,
     counts: &Counts,
-    progress: &mut impl FnMut(Step),
+    progress: &mut impl FnMut(Progress),
 ) -> Result<Load, String> {
-    progress(Step::Load(0));
+    let mut ended = |done| progress(Progress { what: "jobs under load".into(), of: jobs, done });
+    ended(0);
     let (sent, cpu) = (cluster.sent(counts).await?, cluster.cpu()?);
     let started = Instant::now();
-    burst(0..jobs, cluster, |over| progress(Step::Load(over))).await?;
+    burst(0..jobs, cluster, &mut ended).await?;
     let (took, cpu) = (started.elapsed(), cluster.cpu()?.per_job(cpu, jobs));
     let sent = cluster.sent(counts).await?.plus(sent, -1.0);
     Ok(Load { jobs_per_second: per_second(jobs, took), sent, cpu_us_per_job: cpu })

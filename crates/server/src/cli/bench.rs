@@ -7,9 +7,9 @@ use bellwether::{Client, ConnectString, DurationText};
 use bellwether_bench::http::{self, HttpConfig};
 use bellwether_bench::scenario::{self, Scenario, ScenarioConfig};
 use bellwether_bench::sustained::{self, SustainedConfig};
-use bellwether_bench::{BenchConfig, Progress, Step};
+use bellwether_bench::{BenchConfig, BenchError, Progress};
 use clap::{Args, ValueEnum};
-use indicatif::ProgressBar;
+use serde::Serialize;
 
 mod table;
 
@@ -123,13 +123,15 @@ pub(crate) async fn run(global: &Global, output: Output, bench: Bench) -> Result
             callers: bench.callers as usize,
             streams: bench.size.map_or(http::USUAL_STREAMS, |size| size as usize),
         };
-        return over_http(global, output, &config).await;
+        let report = measured(global, config.jobs, |show| http::run(&config, show)).await?;
+        return figures(output, &report, http_rows);
     }
     if bench.scenario == What::Sustained {
         let (workers, slots) = (bench.workers as usize, bench.slots);
         let jobs = bench.jobs as usize;
         let config = SustainedConfig { zookeeper, jobs, workers, slots, duration: bench.duration };
-        return last(global, output, &config).await;
+        let report = measured(global, config.jobs, |show| sustained::run(&config, show)).await?;
+        return figures(output, &report, sustained_rows);
     }
     let config = BenchConfig {
         zookeeper,
@@ -139,13 +141,37 @@ pub(crate) async fn run(global: &Global, output: Output, bench: Bench) -> Result
         slots: bench.slots,
         pending: bench.pending as usize,
     };
-    let bar = global.progress("warming up", config.jobs);
-    let report = bellwether_bench::run(&config, |step| show(&bar, &config, step)).await;
+    let report = measured(global, config.jobs, |show| bellwether_bench::run(&config, show)).await?;
+    figures(output, &report, rows)
+}
+
+/// Runs a benchmark with a progress bar. `items` is the number of items until the run says another one.
+async fn measured<R, F: Future<Output = Result<R, BenchError>>>(
+    global: &Global,
+    items: usize,
+    run: impl FnOnce(Box<dyn FnMut(Progress) + Send>) -> F,
+) -> Result<R, Failure> {
+    let bar = global.progress("starting", items);
+    let shown = bar.clone();
+    let report = run(Box::new(move |now: Progress| {
+        shown.set_message(now.what);
+        shown.set_length(now.of as u64);
+        shown.set_position(now.done as u64);
+    }));
+    let report = report.await;
     bar.finish_and_clear();
-    let report = report.map_err(|error| Failure::new(Kind::Failed, error.to_string()))?;
+    report.map_err(|error| Failure::new(Kind::Failed, error.to_string()))
+}
+
+/// Prints a report, as a table with a row for each figure or as JSON.
+fn figures<R: Serialize>(
+    output: Output,
+    report: &R,
+    rows: impl FnOnce(&R) -> Vec<[String; 3]>,
+) -> Result<(), Failure> {
     match output.format {
-        Format::Json => output.json(&report),
-        Format::Table => output.rows(["MEASURED", "VALUE", "DESCRIPTION"], rows(&report)),
+        Format::Json => output.json(report),
+        Format::Table => output.rows(["MEASURED", "VALUE", "DESCRIPTION"], rows(report)),
     }
 }
 
@@ -161,10 +187,7 @@ async fn reach(zookeeper: &ConnectString, within: Duration) -> Result<(), Failur
 }
 
 async fn measure(global: &Global, output: Output, config: &ScenarioConfig) -> Result<(), Failure> {
-    let bar = global.progress("starting", config.size);
-    let report = scenario::run(config, |now| step(&bar, now)).await;
-    bar.finish_and_clear();
-    let report = report.map_err(|error| Failure::new(Kind::Failed, error.to_string()))?;
+    let report = measured(global, config.size, |show| scenario::run(config, show)).await?;
     match output.format {
         Format::Json => output.json(&report),
         Format::Table => {
@@ -175,46 +198,5 @@ async fn measure(global: &Global, output: Output, config: &ScenarioConfig) -> Re
             let ratio = report.ratio.map(|ratio| format!("ratio: {ratio:.2}"));
             ratio.into_iter().chain(takeovers).try_for_each(|line| output.text(&line))
         }
-    }
-}
-
-async fn over_http(global: &Global, output: Output, config: &HttpConfig) -> Result<(), Failure> {
-    let bar = global.progress("starting", config.jobs);
-    let report = http::run(config, |now| step(&bar, now)).await;
-    bar.finish_and_clear();
-    let report = report.map_err(|error| Failure::new(Kind::Failed, error.to_string()))?;
-    match output.format {
-        Format::Json => output.json(&report),
-        Format::Table => output.rows(["MEASURED", "VALUE", "DESCRIPTION"], http_rows(&report)),
-    }
-}
-
-fn step(bar: &ProgressBar, now: Progress) {
-    bar.set_message(now.what);
-    bar.set_length(now.of as u64);
-    bar.set_position(now.done as u64);
-}
-
-fn show(bar: &ProgressBar, config: &BenchConfig, step: Step) {
-    let (what, length, position) = match step {
-        Step::WarmUp => ("warming up", config.jobs, 0),
-        Step::Floor => ("bare requests", config.jobs, 0),
-        Step::Load(over) => ("jobs under load", config.jobs, over),
-        Step::Idle(over) => ("jobs one at a time", config.idle_jobs, over),
-        Step::Memory => ("memory of waiting jobs", config.pending, 0),
-    };
-    bar.set_message(what);
-    bar.set_length(length as u64);
-    bar.set_position(position as u64);
-}
-
-async fn last(global: &Global, output: Output, config: &SustainedConfig) -> Result<(), Failure> {
-    let bar = global.progress("starting", config.jobs);
-    let report = sustained::run(config, |now| step(&bar, now)).await;
-    bar.finish_and_clear();
-    let report = report.map_err(|error| Failure::new(Kind::Failed, error.to_string()))?;
-    match output.format {
-        Format::Json => output.json(&report),
-        Format::Table => output.rows(["MEASURED", "VALUE", "DESCRIPTION"], sustained_rows(&report)),
     }
 }
