@@ -31,20 +31,7 @@ pub enum Misfire {
 
 bellwether_core::impl_deserialize_by_name!(Misfire);
 
-impl Misfire {
-    /// All values.
-    pub const ALL: [Self; 3] = [Self::Skip, Self::Once, Self::CatchUp];
-
-    /// Returns its name: `skip`, `once` or `catch_up`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Skip => "skip",
-            Self::Once => "once",
-            Self::CatchUp => "catch_up",
-        }
-    }
-}
+bellwether_core::impl_names!(Misfire { Skip = "skip", Once = "once", CatchUp = "catch_up" });
 
 /// When a schedule ticks. Instants have a resolution of a millisecond.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::port::Session;
+use bellwether_core::remedy::ErrorClass;
 use bellwether_core::txn::Op;
 
 /// The wait before a will is committed again.
 const RETRY: Duration = Duration::from_millis(100);
 
 /// Commits a will until its outcome is known or the session has ended, which makes the will void. A lost reply is
-/// harmless: the next commit is rejected because the znodes no longer exist, which ends the retries.
+/// harmless: the next commit is rejected because the znodes no longer exist, which ends the retries. So does a rejection that does not
+/// pass, for example for missing permissions.
 pub async fn carry_out<S: Future>(session: Arc<dyn Session>, ops: Vec<Op>, sleep: impl Fn(Duration) -> S) {
     repeat(|| session.has_ended(), || session.commit(ops.clone()), sleep).await;
 }
@@ -24,6 +26,10 @@ where
     while !has_ended() {
         match commit().await {
             Outcome::Applied(()) | Outcome::Rejected(Rejection { reason: Reason::NoNode, .. }) => return,
+            Outcome::Rejected(Rejection { reason, .. }) if reason.class() != ErrorClass::Unavailable => {
+                tracing::warn!(%reason, "an actor has ended, and its last operations were rejected");
+                return;
+            }
             Outcome::Rejected(_) | Outcome::Unknown => {
                 sleep(RETRY).await;
             }
@@ -66,6 +72,12 @@ mod tests {
     #[test]
     fn after_a_lost_reply_a_will_ends_when_its_znodes_no_longer_exist() {
         assert_eq!(commits(vec![LOST, rejected(Reason::NoNode), LOST]), 2);
+    }
+
+    #[test]
+    fn a_will_that_is_rejected_for_good_is_given_up() {
+        assert_eq!(commits(vec![rejected(Reason::Refused("throttled".to_owned())), LOST]), 2);
+        assert_eq!(commits(vec![LOST, rejected(Reason::NoAuth), LOST]), 2);
     }
 
     #[test]

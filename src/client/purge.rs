@@ -81,20 +81,13 @@ pub enum Ended {
 
 bellwether_core::impl_deserialize_by_name!(Ended);
 
+bellwether_core::impl_names!(Ended {
+    Succeeded = "succeeded",
+    Cancelled = "cancelled",
+    Dead = "dead",
+});
+
 impl Ended {
-    /// All values.
-    pub const ALL: [Self; 3] = [Self::Succeeded, Self::Cancelled, Self::Dead];
-
-    /// Returns its name: `succeeded`, `cancelled` or `dead`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Succeeded => "succeeded",
-            Self::Cancelled => "cancelled",
-            Self::Dead => "dead",
-        }
-    }
-
     pub(super) fn of(end: End) -> Self {
         match end {
             End::Succeeded => Self::Succeeded,

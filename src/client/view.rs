@@ -52,42 +52,21 @@ pub enum State {
 
 bellwether_core::impl_deserialize_by_name!(State);
 
+bellwether_core::impl_names!(State {
+    Queued = "queued",
+    Delayed = "delayed",
+    Running = "running",
+    Succeeded = "succeeded",
+    Cancelled = "cancelled",
+    Dead = "dead",
+    Quarantined = "quarantined",
+});
+
 impl State {
-    /// All states, in the order of a job's life.
-    pub const ALL: [Self; 7] = [
-        Self::Queued,
-        Self::Delayed,
-        Self::Running,
-        Self::Succeeded,
-        Self::Cancelled,
-        Self::Dead,
-        Self::Quarantined,
-    ];
-
-    /// Returns its name: `queued`, `delayed`, …
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Delayed => "delayed",
-            Self::Running => "running",
-            Self::Succeeded => "succeeded",
-            Self::Cancelled => "cancelled",
-            Self::Dead => "dead",
-            Self::Quarantined => "quarantined",
-        }
-    }
-
     /// Whether the job has ended: succeeded, cancelled or dead.
     #[must_use]
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Succeeded | Self::Cancelled | Self::Dead)
-    }
-}
-
-impl fmt::Display for State {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
     }
 }
 
@@ -136,27 +115,26 @@ pub enum WaitReason {
     Nowhere,
 }
 
-impl WaitReason {
-    /// All reasons.
-    pub const ALL: [Self; 16] = [
-        Self::UnknownKind,
-        Self::PausedOnWorkers,
-        Self::Tags,
-        Self::Draining,
-        Self::Busy,
-        Self::Shunned,
-        Self::Isolated,
-        Self::NoLeader,
-        Self::Paused,
-        Self::NotBefore,
-        Self::Backoff,
-        Self::WorkerLost,
-        Self::Lane,
-        Self::NoTurn,
-        Self::Assignment,
-        Self::Nowhere,
-    ];
+bellwether_core::impl_names!(@names WaitReason {
+    UnknownKind = "unknown_kind",
+    PausedOnWorkers = "paused_on_workers",
+    Tags = "tags",
+    Draining = "draining",
+    Busy = "busy",
+    Shunned = "shunned",
+    Isolated = "isolated",
+    NoLeader = "no_leader",
+    Paused = "paused",
+    NotBefore = "not_before",
+    Backoff = "backoff",
+    WorkerLost = "worker_lost",
+    Lane = "lane",
+    NoTurn = "no_turn",
+    Assignment = "assignment",
+    Nowhere = "nowhere",
+});
 
+impl WaitReason {
     /// Returns it as a sentence.
     #[must_use]
     pub const fn sentence(self) -> &'static str {
@@ -177,29 +155,6 @@ impl WaitReason {
             Self::NoTurn => "its turn in its lane was deleted: cancel and retry it",
             Self::Assignment => "the leader is about to assign it",
             Self::Nowhere => "it is in no queue and no inbox",
-        }
-    }
-
-    /// Returns its name in documents: `unknown_kind`, `tags`, …
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::UnknownKind => "unknown_kind",
-            Self::PausedOnWorkers => "paused_on_workers",
-            Self::Tags => "tags",
-            Self::Draining => "draining",
-            Self::Busy => "busy",
-            Self::Shunned => "shunned",
-            Self::Isolated => "isolated",
-            Self::NoLeader => "no_leader",
-            Self::Paused => "paused",
-            Self::NotBefore => "not_before",
-            Self::Backoff => "backoff",
-            Self::WorkerLost => "worker_lost",
-            Self::Lane => "lane",
-            Self::NoTurn => "no_turn",
-            Self::Assignment => "assignment",
-            Self::Nowhere => "nowhere",
         }
     }
 }

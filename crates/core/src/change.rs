@@ -132,44 +132,18 @@ pub enum ChangeKind {
     Removed,
 }
 
-impl ChangeKind {
-    /// All kinds of changes.
-    pub const ALL: [Self; 10] = [
-        Self::Added,
-        Self::Cancelled,
-        Self::Reopened,
-        Self::Released,
-        Self::Replaced,
-        Self::Paused,
-        Self::Resumed,
-        Self::Abandoned,
-        Self::Set,
-        Self::Removed,
-    ];
-
-    /// The name for documents.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Added => "added",
-            Self::Cancelled => "cancelled",
-            Self::Reopened => "reopened",
-            Self::Released => "released",
-            Self::Replaced => "replaced",
-            Self::Paused => "paused",
-            Self::Resumed => "resumed",
-            Self::Abandoned => "abandoned",
-            Self::Set => "set",
-            Self::Removed => "removed",
-        }
-    }
-}
-
-impl fmt::Display for ChangeKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+crate::impl_names!(ChangeKind {
+    Added = "added",
+    Cancelled = "cancelled",
+    Reopened = "reopened",
+    Released = "released",
+    Replaced = "replaced",
+    Paused = "paused",
+    Resumed = "resumed",
+    Abandoned = "abandoned",
+    Set = "set",
+    Removed = "removed",
+});
 
 #[cfg(test)]
 mod tests {

@@ -129,36 +129,17 @@ pub enum HttpRefusal {
     RemoteWorkers,
 }
 
-impl HttpRefusal {
-    /// All reasons.
-    pub const ALL: [Self; 9] = [
-        Self::Connections,
-        Self::Requests,
-        Self::OneCaller,
-        Self::Waits,
-        Self::Streams,
-        Self::Batches,
-        Self::Purges,
-        Self::OpenJobs,
-        Self::RemoteWorkers,
-    ];
-
-    /// The value of the label.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Connections => "connections",
-            Self::Requests => "requests",
-            Self::OneCaller => "one_caller",
-            Self::Waits => "waits",
-            Self::Streams => "streams",
-            Self::Batches => "batches",
-            Self::Purges => "purges",
-            Self::OpenJobs => "open_jobs",
-            Self::RemoteWorkers => "remote_workers",
-        }
-    }
-}
+crate::impl_names!(HttpRefusal {
+    Connections = "connections",
+    Requests = "requests",
+    OneCaller = "one_caller",
+    Waits = "waits",
+    Streams = "streams",
+    Batches = "batches",
+    Purges = "purges",
+    OpenJobs = "open_jobs",
+    RemoteWorkers = "remote_workers",
+});
 
 /// One metric.
 #[derive(Debug, Clone, Copy)]

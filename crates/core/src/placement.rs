@@ -28,21 +28,14 @@ pub enum BuiltInStrategy {
     Rendezvous,
 }
 
+crate::impl_names!(BuiltInStrategy {
+    LeastLoaded = "least-loaded",
+    RoundRobin = "round-robin",
+    Random = "random",
+    Rendezvous = "rendezvous",
+});
+
 impl BuiltInStrategy {
-    /// All built-in strategies, the default first.
-    pub const ALL: [Self; 4] = [Self::LeastLoaded, Self::RoundRobin, Self::Random, Self::Rendezvous];
-
-    /// Returns the name of the strategy.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::LeastLoaded => "least-loaded",
-            Self::RoundRobin => "round-robin",
-            Self::Random => "random",
-            Self::Rendezvous => "rendezvous",
-        }
-    }
-
     /// Returns the built-in strategy with this name.
     #[must_use]
     pub fn named(name: &StrategyName) -> Option<Self> {

@@ -34,6 +34,35 @@ macro_rules! impl_serde {
 
 pub(crate) use impl_serde;
 
+/// Implements `ALL`, `as_str` and `Display` for a closed list of values with names.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! impl_names {
+    (@names $type:ident { $($value:ident = $name:literal),+ $(,)? }) => {
+        impl $type {
+            /// All values.
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$value),+];
+
+            /// Returns its name in documents.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$value => $name),+
+                }
+            }
+        }
+    };
+    ($type:ident $names:tt) => {
+        $crate::impl_names!(@names $type $names);
+
+        impl ::std::fmt::Display for $type {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+    };
+}
+
 /// Longest part of an unknown name that an error repeats, in characters. All names are shorter.
 const MAX_REPEATED: usize = 64;
 

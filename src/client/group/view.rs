@@ -1,7 +1,6 @@
 //! A group as a client sees it.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use bellwether_core::group::{End, GroupError, GroupRecord, Mark, Stage, Stop};
@@ -39,27 +38,12 @@ pub enum GroupStage {
 
 bellwether_core::impl_deserialize_by_name!(GroupStage);
 
-impl GroupStage {
-    /// All stages, in the order of a group's life.
-    pub const ALL: [Self; 4] = [Self::Open, Self::Joining, Self::Finishing, Self::Done];
-
-    /// Returns its name: `open`, `joining`, `finishing`, `done`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Joining => "joining",
-            Self::Finishing => "finishing",
-            Self::Done => "done",
-        }
-    }
-}
-
-impl fmt::Display for GroupStage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
+bellwether_core::impl_names!(GroupStage {
+    Open = "open",
+    Joining = "joining",
+    Finishing = "finishing",
+    Done = "done",
+});
 
 /// A further group of a parent, as its first group lists it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

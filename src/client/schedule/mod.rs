@@ -59,20 +59,11 @@ pub enum Added {
     Replaced,
 }
 
-impl Added {
-    /// All outcomes.
-    pub const ALL: [Self; 3] = [Self::Created, Self::Unchanged, Self::Replaced];
-
-    /// Returns its name in documents: `created`, `unchanged` or `replaced`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Created => "created",
-            Self::Unchanged => "unchanged",
-            Self::Replaced => "replaced",
-        }
-    }
-}
+bellwether_core::impl_names!(Added {
+    Created = "created",
+    Unchanged = "unchanged",
+    Replaced = "replaced",
+});
 
 /// The schedules of a client's namespace; see [`Client::schedules`].
 #[derive(Debug, Clone)]
@@ -260,7 +251,7 @@ impl Schedules {
                     let Stored { version, record } = self.found(id, by).await?;
                     let record = readable(id, record)?;
                     let (job, made) = record.triggered_job(id, token, session.wall());
-                    if let Some(job) = record.spec.template.job_id.clone().filter(|_| sent.is_none()) {
+                    if let Some(job) = record.spec.template.job_id.clone().filter(|_| !unknown) {
                         let opened = self.0.submit_again(job, made).await;
                         return opened.map_err(|error| ScheduleError::Submit(Box::new(error)));
                     }

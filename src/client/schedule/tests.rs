@@ -413,6 +413,23 @@ fn a_trigger_of_a_schedule_with_a_job_id_opens_that_job_again() {
 }
 
 #[test]
+fn a_trigger_that_is_rejected_uses_the_job_id_that_the_schedule_has_got() {
+    let stage = Stage::new();
+    let own = Stage::empty();
+    own.add(&hourly().job_id("own")).unwrap();
+    let (changed, mut rejected) = (own.record(), false);
+    stage.world.script(move |request, tree| {
+        if request.is_write() && !std::mem::replace(&mut rejected, true) {
+            tree.put("/schedules/a", wire::encode(&changed));
+            tree.stat("/schedules/a", |node| node.version += 1);
+        }
+        Answer::Serve
+    });
+    let triggered = stage.world.run(stage.schedules.trigger(&named("a"))).unwrap();
+    assert_eq!(triggered.id(), &id("own"));
+}
+
+#[test]
 fn an_error_of_the_client_without_a_write_is_its_own() {
     let late = Unavailable::NotInTime { within: HOUR, reason: String::new(), served: true };
     let by = World::new().client().by();

@@ -1,6 +1,5 @@
 //! A schedule as a client sees it.
 
-use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use bellwether_core::job::Payload;
@@ -158,23 +157,8 @@ pub enum ScheduleState {
     Ended,
 }
 
-impl fmt::Display for ScheduleState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl ScheduleState {
-    /// All states.
-    pub const ALL: [Self; 3] = [Self::Ticking, Self::Paused, Self::Ended];
-
-    /// Returns its name: `ticking`, `paused` or `ended`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ticking => "ticking",
-            Self::Paused => "paused",
-            Self::Ended => "ended",
-        }
-    }
-}
+bellwether_core::impl_names!(ScheduleState {
+    Ticking = "ticking",
+    Paused = "paused",
+    Ended = "ended",
+});

@@ -14,10 +14,9 @@ pub enum End {
     Dead,
 }
 
-impl End {
-    /// All variants.
-    pub const ALL: [Self; 3] = [Self::Succeeded, Self::Cancelled, Self::Dead];
+crate::impl_names!(End { Succeeded = "succeeded", Cancelled = "cancelled", Dead = "dead" });
 
+impl End {
     /// How a job ended; `None` while it is open.
     #[must_use]
     pub fn of(state: &JobState) -> Option<Self> {
@@ -36,16 +35,6 @@ impl End {
             Self::Succeeded => 's',
             Self::Cancelled => 'c',
             Self::Dead => 'd',
-        }
-    }
-
-    /// The name for users.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Succeeded => "succeeded",
-            Self::Cancelled => "cancelled",
-            Self::Dead => "dead",
         }
     }
 

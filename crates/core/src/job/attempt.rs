@@ -2,7 +2,6 @@
 //!
 //! [`JobRecord::close`]: crate::job::JobRecord::close
 
-use std::fmt;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -56,42 +55,17 @@ pub enum AttemptOutcome {
     Expired,
 }
 
-impl AttemptOutcome {
-    /// All outcomes.
-    pub const ALL: [Self; 9] = [
-        Self::Succeeded,
-        Self::Failed,
-        Self::Lost,
-        Self::Released,
-        Self::Cancelled,
-        Self::Invalid,
-        Self::Snoozed,
-        Self::LeaseExpired,
-        Self::Expired,
-    ];
-
-    /// Returns the name in documents, logs and metric labels.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Succeeded => "succeeded",
-            Self::Failed => "failed",
-            Self::Lost => "lost",
-            Self::Released => "released",
-            Self::Cancelled => "cancelled",
-            Self::Invalid => "invalid",
-            Self::Snoozed => "snoozed",
-            Self::LeaseExpired => "lease_expired",
-            Self::Expired => "expired",
-        }
-    }
-}
-
-impl fmt::Display for AttemptOutcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+crate::impl_names!(AttemptOutcome {
+    Succeeded = "succeeded",
+    Failed = "failed",
+    Lost = "lost",
+    Released = "released",
+    Cancelled = "cancelled",
+    Invalid = "invalid",
+    Snoozed = "snoozed",
+    LeaseExpired = "lease_expired",
+    Expired = "expired",
+});
 
 /// What the close of an attempt did, for logs and metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -45,20 +45,7 @@ pub enum IfExists {
 
 crate::impl_deserialize_by_name!(IfExists);
 
-impl IfExists {
-    /// All values.
-    pub const ALL: [Self; 3] = [Self::Same, Self::Ignore, Self::Again];
-
-    /// Returns its name: `same`, `ignore` or `again`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Same => "same",
-            Self::Ignore => "ignore",
-            Self::Again => "again",
-        }
-    }
-}
+crate::impl_names!(IfExists { Same = "same", Ignore = "ignore", Again = "again" });
 
 /// How a submission was accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

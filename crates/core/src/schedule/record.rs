@@ -36,32 +36,15 @@ pub enum SkipReason {
     Conflict,
 }
 
-impl SkipReason {
-    /// All reasons.
-    pub const ALL: [Self; 7] = [
-        Self::Misfire,
-        Self::Overlap,
-        Self::Pause,
-        Self::Replacement,
-        Self::Taken,
-        Self::JobOpen,
-        Self::Conflict,
-    ];
-
-    /// The name of the reason.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Misfire => "misfire",
-            Self::Overlap => "overlap",
-            Self::Pause => "pause",
-            Self::Replacement => "replacement",
-            Self::Taken => "taken",
-            Self::JobOpen => "job_open",
-            Self::Conflict => "conflict",
-        }
-    }
-}
+crate::impl_names!(SkipReason {
+    Misfire = "misfire",
+    Overlap = "overlap",
+    Pause = "pause",
+    Replacement = "replacement",
+    Taken = "taken",
+    JobOpen = "job_open",
+    Conflict = "conflict",
+});
 
 /// Consecutive ticks that got no job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

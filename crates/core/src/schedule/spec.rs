@@ -33,20 +33,7 @@ pub enum Overlap {
 
 crate::impl_deserialize_by_name!(Overlap);
 
-impl Overlap {
-    /// All values.
-    pub const ALL: [Self; 3] = [Self::Allow, Self::Forbid, Self::Queue];
-
-    /// Returns its name: `allow`, `forbid` or `queue`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Allow => "allow",
-            Self::Forbid => "forbid",
-            Self::Queue => "queue",
-        }
-    }
-}
+crate::impl_names!(Overlap { Allow = "allow", Forbid = "forbid", Queue = "queue" });
 
 /// The job that each tick submits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
