@@ -311,19 +311,9 @@ impl Assigner {
 /// The workers with a deleted assignment. New assignments are ignored: this leader created and counted them itself.
 fn emptied(changes: Vec<Change>) -> BTreeSet<WorkerId> {
     let deleted = changes.into_iter().filter(|change| change.kind == ChangeKind::Deleted);
-    let worker = |change: Change| match change.place {
-        Place::Assignment(worker, _) => Some(worker),
-        Place::Ready(_)
-        | Place::ReadyClass(_)
-        | Place::ReadySlot(..)
-        | Place::DelayedEntry(..)
-        | Place::Worker(_)
-        | Place::Inbox(_)
-        | Place::Turn(..)
-        | Place::Schedule(_)
-        | Place::Group(_)
-        | Place::SegmentChunk(..)
-        | Place::Other => None,
+    let worker = |change: Change| {
+        let Place::Assignment(worker, _) = change.place else { return None };
+        Some(worker)
     };
     deleted.filter_map(worker).collect()
 }
@@ -331,19 +321,9 @@ fn emptied(changes: Vec<Change>) -> BTreeSet<WorkerId> {
 /// The deleted turns. A new turn is ignored, because it comes after all known turns.
 fn ended(changes: Vec<Change>) -> impl Iterator<Item = (Turn, JobId)> {
     let deleted = changes.into_iter().filter(|change| change.kind == ChangeKind::Deleted);
-    deleted.filter_map(|change| match change.place {
-        Place::Turn(turn, job) => Some((turn, job)),
-        Place::Ready(_)
-        | Place::ReadyClass(_)
-        | Place::ReadySlot(..)
-        | Place::DelayedEntry(..)
-        | Place::Worker(_)
-        | Place::Inbox(_)
-        | Place::Assignment(..)
-        | Place::Schedule(_)
-        | Place::Group(_)
-        | Place::SegmentChunk(..)
-        | Place::Other => None,
+    deleted.filter_map(|change| {
+        let Place::Turn(turn, job) = change.place else { return None };
+        Some((turn, job))
     })
 }
 

@@ -35,54 +35,31 @@ impl<T, B: TryInto<T, Error = WireError>> TryFrom<NotedV1<B>> for Noted<T> {
     }
 }
 
-#[derive(Serialize, Deserialize)]
-enum ChangeKindV1 {
-    Added,
-    Cancelled,
-    Reopened,
-    Released,
-    Replaced,
-    Paused,
-    Resumed,
-    Abandoned,
-    Set,
-    Removed,
-}
+stored_enum!(
+    ChangeKindV1 = ChangeKind {
+        Added,
+        Cancelled,
+        Reopened,
+        Released,
+        Replaced,
+        Paused,
+        Resumed,
+        Abandoned,
+        Set,
+        Removed
+    }
+);
 
 impl From<&Change> for ChangeV1 {
     fn from(change: &Change) -> Self {
-        let what = match change.what {
-            ChangeKind::Added => ChangeKindV1::Added,
-            ChangeKind::Cancelled => ChangeKindV1::Cancelled,
-            ChangeKind::Reopened => ChangeKindV1::Reopened,
-            ChangeKind::Released => ChangeKindV1::Released,
-            ChangeKind::Replaced => ChangeKindV1::Replaced,
-            ChangeKind::Paused => ChangeKindV1::Paused,
-            ChangeKind::Resumed => ChangeKindV1::Resumed,
-            ChangeKind::Abandoned => ChangeKindV1::Abandoned,
-            ChangeKind::Set => ChangeKindV1::Set,
-            ChangeKind::Removed => ChangeKindV1::Removed,
-        };
-        Self { what, by: change.by.as_str().to_owned(), at: change.at.0 }
+        Self { what: change.what.into(), by: change.by.as_str().to_owned(), at: change.at.0 }
     }
 }
 
 impl TryFrom<ChangeV1> for Change {
     type Error = WireError;
     fn try_from(stored: ChangeV1) -> Result<Self, WireError> {
-        let what = match stored.what {
-            ChangeKindV1::Added => ChangeKind::Added,
-            ChangeKindV1::Cancelled => ChangeKind::Cancelled,
-            ChangeKindV1::Reopened => ChangeKind::Reopened,
-            ChangeKindV1::Released => ChangeKind::Released,
-            ChangeKindV1::Replaced => ChangeKind::Replaced,
-            ChangeKindV1::Paused => ChangeKind::Paused,
-            ChangeKindV1::Resumed => ChangeKind::Resumed,
-            ChangeKindV1::Abandoned => ChangeKind::Abandoned,
-            ChangeKindV1::Set => ChangeKind::Set,
-            ChangeKindV1::Removed => ChangeKind::Removed,
-        };
-        Ok(Self { what, by: author(stored.by)?, at: WallMillis(stored.at) })
+        Ok(Self { what: stored.what.into(), by: author(stored.by)?, at: WallMillis(stored.at) })
     }
 }
 

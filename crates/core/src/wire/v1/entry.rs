@@ -27,12 +27,7 @@ pub struct QueueEntryV1 {
     trace: Option<TraceV1>,
 }
 
-#[derive(Serialize, Deserialize)]
-enum IsolationV1 {
-    Shared,
-    Apart,
-    Alone,
-}
+stored_enum!(IsolationV1 = Isolation { Shared, Apart, Alone });
 
 #[derive(Serialize, Deserialize)]
 pub struct AssignmentV1 {
@@ -132,26 +127,6 @@ impl TryFrom<AssignmentV1> for Assignment {
             moved_from: stored.moved_from,
             cancelled: stored.cancelled.map(TryInto::try_into).transpose()?,
         })
-    }
-}
-
-impl From<Isolation> for IsolationV1 {
-    fn from(isolation: Isolation) -> Self {
-        match isolation {
-            Isolation::Shared => Self::Shared,
-            Isolation::Apart => Self::Apart,
-            Isolation::Alone => Self::Alone,
-        }
-    }
-}
-
-impl From<IsolationV1> for Isolation {
-    fn from(stored: IsolationV1) -> Self {
-        match stored {
-            IsolationV1::Shared => Self::Shared,
-            IsolationV1::Apart => Self::Apart,
-            IsolationV1::Alone => Self::Alone,
-        }
     }
 }
 

@@ -92,18 +92,19 @@ struct PastAttemptV1 {
     error: Option<String>,
 }
 
-#[derive(Serialize, Deserialize)]
-enum AttemptOutcomeV1 {
-    Succeeded,
-    Failed,
-    Lost,
-    Released,
-    Cancelled,
-    Invalid,
-    Snoozed,
-    LeaseExpired,
-    Expired,
-}
+stored_enum!(
+    AttemptOutcomeV1 = AttemptOutcome {
+        Succeeded,
+        Failed,
+        Lost,
+        Released,
+        Cancelled,
+        Invalid,
+        Snoozed,
+        LeaseExpired,
+        Expired
+    }
+);
 
 #[derive(Serialize, Deserialize)]
 enum JobStateV1 {
@@ -206,17 +207,7 @@ impl TryFrom<PlacementV1> for Placement {
 
 impl From<&AttemptEnd> for AttemptEndV1 {
     fn from(end: &AttemptEnd) -> Self {
-        let how = match end.how {
-            AttemptOutcome::Succeeded => AttemptOutcomeV1::Succeeded,
-            AttemptOutcome::Failed => AttemptOutcomeV1::Failed,
-            AttemptOutcome::Lost => AttemptOutcomeV1::Lost,
-            AttemptOutcome::Released => AttemptOutcomeV1::Released,
-            AttemptOutcome::Cancelled => AttemptOutcomeV1::Cancelled,
-            AttemptOutcome::Invalid => AttemptOutcomeV1::Invalid,
-            AttemptOutcome::Snoozed => AttemptOutcomeV1::Snoozed,
-            AttemptOutcome::LeaseExpired => AttemptOutcomeV1::LeaseExpired,
-            AttemptOutcome::Expired => AttemptOutcomeV1::Expired,
-        };
+        let how = end.how.into();
         Self { number: end.attempt.number, worker: end.attempt.worker.uuid().into_bytes(), how, at: end.at.0 }
     }
 }
@@ -224,17 +215,7 @@ impl From<&AttemptEnd> for AttemptEndV1 {
 impl TryFrom<AttemptEndV1> for AttemptEnd {
     type Error = WireError;
     fn try_from(stored: AttemptEndV1) -> Result<Self, WireError> {
-        let how = match stored.how {
-            AttemptOutcomeV1::Succeeded => AttemptOutcome::Succeeded,
-            AttemptOutcomeV1::Failed => AttemptOutcome::Failed,
-            AttemptOutcomeV1::Lost => AttemptOutcome::Lost,
-            AttemptOutcomeV1::Released => AttemptOutcome::Released,
-            AttemptOutcomeV1::Cancelled => AttemptOutcome::Cancelled,
-            AttemptOutcomeV1::Invalid => AttemptOutcome::Invalid,
-            AttemptOutcomeV1::Snoozed => AttemptOutcome::Snoozed,
-            AttemptOutcomeV1::LeaseExpired => AttemptOutcome::LeaseExpired,
-            AttemptOutcomeV1::Expired => AttemptOutcome::Expired,
-        };
+        let how = stored.how.into();
         let worker = WorkerId::new(Uuid::from_bytes(stored.worker));
         let number = count("attempt", stored.number)?;
         Ok(Self { attempt: Attempt { number, worker }, how, at: WallMillis(stored.at) })

@@ -1,5 +1,31 @@
 //! Schema version 1, frozen: a released field is never changed, moved or removed. Each new version gets a new folder.
 
+/// Defines the stored form of an enum without fields, and both conversions. The order of the names is frozen.
+macro_rules! stored_enum {
+    ($stored:ident = $value:ident { $($name:ident),+ $(,)? }) => {
+        #[derive(Serialize, Deserialize)]
+        enum $stored {
+            $($name),+
+        }
+
+        impl From<$value> for $stored {
+            fn from(value: $value) -> Self {
+                match value {
+                    $($value::$name => Self::$name),+
+                }
+            }
+        }
+
+        impl From<$stored> for $value {
+            fn from(stored: $stored) -> Self {
+                match stored {
+                    $($stored::$name => Self::$name),+
+                }
+            }
+        }
+    };
+}
+
 mod change;
 mod clock;
 mod entry;

@@ -53,12 +53,7 @@ enum MisfireV1 {
     CatchUp { limit: u32, within_ms: u64 },
 }
 
-#[derive(Serialize, Deserialize)]
-enum OverlapV1 {
-    Allow,
-    Forbid,
-    Queue,
-}
+stored_enum!(OverlapV1 = Overlap { Allow, Forbid, Queue });
 
 #[derive(Serialize, Deserialize)]
 struct TemplateV1 {
@@ -79,16 +74,7 @@ struct SkippedV1 {
     count: u32,
 }
 
-#[derive(Serialize, Deserialize)]
-enum SkipReasonV1 {
-    Misfire,
-    Overlap,
-    Pause,
-    Replacement,
-    Taken,
-    JobOpen,
-    Conflict,
-}
+stored_enum!(SkipReasonV1 = SkipReason { Misfire, Overlap, Pause, Replacement, Taken, JobOpen, Conflict });
 
 impl From<&ScheduleRecord> for ScheduleRecordV1 {
     fn from(schedule: &ScheduleRecord) -> Self {
@@ -149,11 +135,7 @@ impl From<&ScheduleSpec> for SpecV1 {
             Misfire::Once => MisfireV1::Once,
             Misfire::CatchUp { limit, within } => MisfireV1::CatchUp { limit, within_ms: as_millis(within) },
         };
-        let overlap = match spec.overlap {
-            Overlap::Allow => OverlapV1::Allow,
-            Overlap::Forbid => OverlapV1::Forbid,
-            Overlap::Queue => OverlapV1::Queue,
-        };
+        let overlap = spec.overlap.into();
         let template = &spec.template;
         let template = TemplateV1 {
             kind: template.kind.to_string(),
@@ -188,11 +170,7 @@ impl TryFrom<SpecV1> for ScheduleSpec {
                 Misfire::CatchUp { limit, within: Duration::from_millis(within_ms) }
             }
         };
-        let overlap = match stored.overlap {
-            OverlapV1::Allow => Overlap::Allow,
-            OverlapV1::Forbid => Overlap::Forbid,
-            OverlapV1::Queue => Overlap::Queue,
-        };
+        let overlap = stored.overlap.into();
         let template = stored.template;
         let template = Template {
             kind: Kind::new(template.kind)?,
@@ -211,15 +189,7 @@ impl TryFrom<SpecV1> for ScheduleSpec {
 
 impl From<&Skipped> for SkippedV1 {
     fn from(skipped: &Skipped) -> Self {
-        let reason = match skipped.reason {
-            SkipReason::Misfire => SkipReasonV1::Misfire,
-            SkipReason::Overlap => SkipReasonV1::Overlap,
-            SkipReason::Pause => SkipReasonV1::Pause,
-            SkipReason::Replacement => SkipReasonV1::Replacement,
-            SkipReason::Taken => SkipReasonV1::Taken,
-            SkipReason::JobOpen => SkipReasonV1::JobOpen,
-            SkipReason::Conflict => SkipReasonV1::Conflict,
-        };
+        let reason = skipped.reason.into();
         let Missed { from, through, count } = skipped.ticks;
         Self { reason, from: from.0, through: through.0, count }
     }
@@ -228,15 +198,7 @@ impl From<&Skipped> for SkippedV1 {
 impl TryFrom<SkippedV1> for Skipped {
     type Error = WireError;
     fn try_from(stored: SkippedV1) -> Result<Self, WireError> {
-        let reason = match stored.reason {
-            SkipReasonV1::Misfire => SkipReason::Misfire,
-            SkipReasonV1::Overlap => SkipReason::Overlap,
-            SkipReasonV1::Pause => SkipReason::Pause,
-            SkipReasonV1::Replacement => SkipReason::Replacement,
-            SkipReasonV1::Taken => SkipReason::Taken,
-            SkipReasonV1::JobOpen => SkipReason::JobOpen,
-            SkipReasonV1::Conflict => SkipReason::Conflict,
-        };
+        let reason = stored.reason.into();
         let SkippedV1 { from, through, count, .. } = stored;
         if from > through || count == 0 {
             return Err(WireError::Value(format!("{count} ticks skipped from {from} to {through}")));

@@ -67,11 +67,7 @@ pub struct LayoutV1 {
     election: Option<ElectionV1>,
 }
 
-#[derive(Serialize, Deserialize)]
-enum ElectionV1 {
-    Queue,
-    Single,
-}
+stored_enum!(ElectionV1 = Strategy { Queue, Single });
 
 impl From<&WorkerInfo> for WorkerInfoV1 {
     fn from(info: &WorkerInfo) -> Self {
@@ -191,10 +187,7 @@ fn leases(info: &WorkerInfo) -> Vec<LeaseV1> {
 
 impl From<&Layout> for LayoutV1 {
     fn from(layout: &Layout) -> Self {
-        let election = layout.election.map(|strategy| match strategy {
-            Strategy::Queue => ElectionV1::Queue,
-            Strategy::Single => ElectionV1::Single,
-        });
+        let election = layout.election.map(Into::into);
         Self { version: layout.version, election }
     }
 }
@@ -202,10 +195,7 @@ impl From<&Layout> for LayoutV1 {
 impl TryFrom<LayoutV1> for Layout {
     type Error = WireError;
     fn try_from(stored: LayoutV1) -> Result<Self, WireError> {
-        let election = stored.election.map(|strategy| match strategy {
-            ElectionV1::Queue => Strategy::Queue,
-            ElectionV1::Single => Strategy::Single,
-        });
+        let election = stored.election.map(Into::into);
         Ok(Self { version: stored.version, election })
     }
 }
