@@ -1,6 +1,6 @@
 //! Thousands of jobs on three nodes, while the leader and a worker are killed.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bellwether::{Job, State};
 use bellwether_testkit::{eventually, eventually_some};
@@ -10,14 +10,17 @@ use crate::stage::{SOON, Stage};
 
 const JOBS: usize = 5_000;
 
+/// The default session timeout. With a short one, the load of this test on a slow machine ends the trust of each leader.
+const SESSION: Duration = Duration::from_secs(10);
+
 /// Every fifth job runs a program that writes a line.
 const RECORDED: usize = 5;
 
 #[tokio::test]
 async fn five_thousand_jobs_succeed_while_the_leader_and_a_worker_are_killed() {
     let stage = Stage::set("thousands").await;
-    let mut nodes =
-        ["a", "b", "c"].map(|name| stage.node(name).slots(32).start()).into_iter().collect::<Vec<_>>();
+    let start = |name| stage.node(name).slots(32).session(SESSION).start();
+    let mut nodes = ["a", "b", "c"].map(start).into_iter().collect::<Vec<_>>();
     stage.workers(3).await;
     let first = stage.leader().await;
     let began = Instant::now();
