@@ -12,8 +12,8 @@ use bellwether_core::txn::Op;
 const RETRY: Duration = Duration::from_millis(100);
 
 /// Commits a will until its outcome is known or the session has ended, which makes the will void. A lost reply is
-/// harmless: the next commit is rejected because the znodes no longer exist, which ends the retries. So does a rejection that does not
-/// pass, for example for missing permissions.
+/// harmless: the next commit is rejected because the znodes no longer exist, which ends the retries. A permanent rejection, for
+/// example for missing permissions, also ends them.
 pub async fn carry_out<S: Future>(session: Arc<dyn Session>, ops: Vec<Op>, sleep: impl Fn(Duration) -> S) {
     repeat(|| session.has_ended(), || session.commit(ops.clone()), sleep).await;
 }

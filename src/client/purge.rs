@@ -348,8 +348,8 @@ impl Client {
         clock: ServerClock,
         done: &mut Purged,
     ) -> Result<(), Error> {
-        // The jobs of removals whose replies were lost, until they are seen to be gone. A rejection may mean that an earlier copy
-        // was applied after the read.
+        // The jobs of removals whose replies were lost, until a read does not find them. ZooKeeper may reject a copy because it
+        // applied an earlier one after the read.
         let mut sent = BTreeSet::new();
         for attempt in 0..TRIES {
             let by = self.by();

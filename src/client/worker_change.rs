@@ -63,7 +63,7 @@ impl WorkerChange {
         Self { tags: Some(tags.into_iter().collect()), ..self }
     }
 
-    /// Pauses kinds on the worker, beside those that are paused already. It must have a handler for each. A kind that is also
+    /// Pauses kinds on the worker, in addition to those that are paused already. It must have a handler for each. A kind that is also
     /// resumed is paused.
     pub fn pause_kinds(self, kinds: impl IntoIterator<Item = Kind>) -> Self {
         Self { pause_kinds: kinds.into_iter().collect(), ..self }

@@ -117,7 +117,7 @@ fn seconds(after: Duration) -> NonZeroU32 {
 }
 
 impl Fault {
-    /// Returns status, word and title, and what the caller can do unless an error of the library has a remedy of its own.
+    /// Returns status, word, title, and what the caller can do. An error of the library replaces the last.
     const fn tell(self) -> (StatusCode, &'static str, &'static str, Remedy) {
         use Remedy::{FixInput, GiveUp, ReadBack, Retry};
         match self {

@@ -53,7 +53,7 @@ impl Client {
             return Ok(());
         }
         let mut left = page.to_vec();
-        // The segments of removals whose replies were lost, until they are seen to be gone.
+        // The segments of removals whose replies were lost, until a read does not find them.
         let mut sent = BTreeMap::new();
         let (mut tries, mut is_first) = (0, true);
         while tries < TRIES {

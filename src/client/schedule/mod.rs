@@ -375,10 +375,12 @@ fn unsure(error: ScheduleError, id: &ScheduleId, by: Deadline, sent: bool) -> Sc
 }
 
 fn will_tick(id: &ScheduleId, spec: &ScheduleSpec, now: WallMillis) -> Result<(), ScheduleError> {
-    match spec.when {
-        When::At(at) if at <= now => Err(ScheduleError::Past { id: id.clone(), at: at.into() }),
-        _ => Ok(()),
+    if let When::At(at) = spec.when
+        && at <= now
+    {
+        return Err(ScheduleError::Past { id: id.clone(), at: at.into() });
     }
+    Ok(())
 }
 
 /// A schedule that has ended may get another job and keep its instant.
